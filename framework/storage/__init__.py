@@ -5,7 +5,7 @@ checksum           a digest of all bytes, in the block that HDF5 leaves to its u
 file_objects       file objects for HDF5 and zip, with a progress bar
 parallel_write     arrays written without HDF5 and hashed, on several cores
 strict_json        JSON without duplicate keys, NaN, or unlimited depth
-items              a place in an HDF5 file, and its attributes
+items              a location in an HDF5 file, and its attributes
 checked_array      an array whose declaration is checked before it is read
 global_heap        the texts of an HDF5 file, checked before HDF5 reads them
 archives           untrusted tar and zip archives, unpacked

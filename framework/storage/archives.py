@@ -58,12 +58,12 @@ def _unpack_tar(path, folder):
             if member.islnk() or member.issym():
                 links.append(member)
             elif member.isdir():
-                os.makedirs(_place(folder, member.name), exist_ok=True)
+                os.makedirs(_path_below(folder, member.name), exist_ok=True)
             elif member.isreg():
                 content = archive.extractfile(member)
-                _write(_place(folder, member.name), content, member.size)
+                _write(_path_below(folder, member.name), content, member.size)
                 if member.mode & stat.S_IXUSR:
-                    os.chmod(_place(folder, member.name), 0o755)
+                    os.chmod(_path_below(folder, member.name), 0o755)
             else:
                 raise ValueError(f"the member {member.name!r} is a device or pipe")
     for member in sorted(links, key=tarfile.TarInfo.issym):  # hard links come first
@@ -103,16 +103,16 @@ def _unpack_zip(path, folder):
         members = archive.infolist()
         _check_space(folder, sum([member.file_size for member in members]))
         for member in members:
-            place = _place(folder, member.filename)
+            target = _path_below(folder, member.filename)
             if member.is_dir():
-                os.makedirs(place, exist_ok=True)
+                os.makedirs(target, exist_ok=True)
             else:  # of a link its target, as text
                 with archive.open(member) as content:
-                    _write(place, content, member.file_size)
+                    _write(target, content, member.file_size)
     return True
 
 
-def _place(folder, name):
+def _path_below(folder, name):
     """Return the path of a member below the folder; raise if it lies outside."""
     parts = name.split("/")
     is_odd = os.name == "nt" and any(mark in name for mark in "\\:")
@@ -137,37 +137,40 @@ def _check_space(folder, size):
 
 def _hard_link(folder, member):
     """Link to an unpacked file, before there are any symbolic links."""
-    source, place = _place(folder, member.linkname), _place(folder, member.name)
+    source, path = (
+        _path_below(folder, member.linkname),
+        _path_below(folder, member.name),
+    )
     if not os.path.isfile(source):
         raise ValueError(
             f"the member {member.name!r} is a link to {member.linkname!r}, which is not a "
             "file of the archive"
         )
-    _make_link(os.link, source, place)
+    _make_link(os.link, source, path)
 
 
 def _symlink(folder, member):
-    place = _place(folder, member.name)
-    _make_link(os.symlink, member.linkname, place)
+    path = _path_below(folder, member.name)
+    _make_link(os.symlink, member.linkname, path)
 
 
-def _make_link(make, source, place):
+def _make_link(make, source, path):
     """Create a link in folders that are not links."""
-    parent = os.path.dirname(place)
+    parent = os.path.dirname(path)
     try:
         os.makedirs(parent, exist_ok=True)
         if os.path.realpath(parent, strict=True) == parent:
-            return make(source, place)
+            return make(source, path)
         reason = "is below a link"
     except OSError as error:
         reason = f"cannot be made: {error.strerror}"
-    raise ValueError(f"the member {place!r}, a link, {reason}")
+    raise ValueError(f"the member {path!r}, a link, {reason}")
 
 
 def _check_inside(folder, member):
-    place = _place(folder, member.name)
+    path = _path_below(folder, member.name)
     try:
-        target = os.path.realpath(place, strict=True)
+        target = os.path.realpath(path, strict=True)
     except OSError as error:  # nothing is there, a loop, or a path too long to follow
         target, reason = "", f"which cannot be followed: {error.strerror}"
     else:

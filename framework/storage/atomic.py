@@ -58,7 +58,7 @@ def replacing(path, overwrite=True):
         if overwrite:
             _replace(temporary, target)
         else:
-            _place(temporary, target)
+            _move_to_new(temporary, target)
     with suppress(OSError):  # some disks cannot: the name is then written later
         sync(os.path.dirname(target))
 
@@ -145,7 +145,7 @@ def _replace(temporary, target):
     os.close(older)
 
 
-def _place(temporary, target):
+def _move_to_new(temporary, target):
     """Move a file to a path that does not exist.
 
     Raises:
@@ -155,7 +155,7 @@ def _place(temporary, target):
         os.link(temporary, target)
     except FileExistsError:
         raise
-    except OSError:  # there are no hard links on this disk: the place is taken first
+    except OSError:  # there are no hard links on this disk: the name is taken first
         os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         os.replace(temporary, target)
 
@@ -204,7 +204,7 @@ def _is_leftover(path):
     if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
         return False
     if machine == _machine():
-        if int(writer) == os.getpid() or not _runs(int(writer)):
+        if int(writer) == os.getpid() or not _is_running(int(writer)):
             return True
     return time.time() - status.st_mtime > FORGOTTEN
 
@@ -216,7 +216,7 @@ def _machine():
     return f"{zlib.crc32(platform.node().encode()):08x}"
 
 
-def _runs(process):
+def _is_running(process):
     if os.name != "posix":  # where os.kill would end it
         return True
     try:

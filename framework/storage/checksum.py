@@ -75,8 +75,8 @@ def check_seal(file, dataset=None):
     if int(length) != file.size:
         reason = f"is damaged: it has {file.size} bytes, {int(length)} were written"
         raise SavingError(file.path, reason, dataset)
-    found = _checksum(file, _digest_1 if version_1 else digest)
-    if found != checksum.decode():
+    actual = _checksum(file, _digest_1 if version_1 else digest)
+    if actual != checksum.decode():
         raise SavingError(
             file.path,
             "is damaged, or was changed after it was written: the checksum of its "

@@ -149,8 +149,8 @@ class FolderReader:
         start, names = os.path.join(self.path, folder), []
         if os.path.isdir(start):
             self.file(folder)
-        for place, _, files in os.walk(start):
-            names += [os.path.relpath(os.path.join(place, f), start) for f in files]
+        for path, _, files in os.walk(start):
+            names += [os.path.relpath(os.path.join(path, f), start) for f in files]
         return [name.replace(os.sep, "/") for name in sorted(names)]
 
     def read(self, name, limit=MAX_TEXT):

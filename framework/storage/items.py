@@ -1,4 +1,4 @@
-"""A place in an HDF5 file: the base of groups and arrays, with its attributes."""
+"""A location in an HDF5 file: the base of groups and arrays, with its attributes."""
 
 import functools
 import itertools
@@ -43,13 +43,13 @@ class Source:
         """
         return min(MAX_TEXT_BYTES, max(ROOM, MAX_EXPANSION * self.window.size))
 
-    def place(self, name):
-        """Format a place in the file for an error."""
+    def location(self, name):
+        """Format a location in the file for an error."""
         return name if self.member is None else f"{self.member}:{name}"
 
 
 class Item:
-    """A place in a file, ``/model_weights/dense``, and its attributes."""
+    """A location in a file, ``/model_weights/dense``, and its attributes."""
 
     def __init__(self, node, source, name="/"):
         self._node, self._source, self.name = node, source, name
@@ -65,20 +65,20 @@ class Item:
         return self._source.sealed
 
     @property
-    def place(self):
-        """The place for errors, preceded by the member of a zip file."""
-        return self._place()
+    def location(self):
+        """The location for errors, preceded by the member of a zip file."""
+        return self._location()
 
     def fail(self, reason, key=None):
-        """Raise a `SavingError` about this place, or its attribute ``key``."""
-        raise SavingError(self.path, reason, self._place(key))
+        """Raise a `SavingError` about this location, or its attribute ``key``."""
+        raise SavingError(self.path, reason, self._location(key))
 
-    def _place(self, key=None):
-        return self._source.place(self.name if key is None else f"{self.name}@{key}")
+    def _location(self, key=None):
+        return self._source.location(self.name if key is None else f"{self.name}@{key}")
 
     def _guarded(self, reason, key=None):
         """Convert all errors of HDF5 and h5py to a `SavingError`."""
-        return as_saving_error(self.path, reason, self._place(key))
+        return as_saving_error(self.path, reason, self._location(key))
 
     def has(self, key):
         """Return True if there is an attribute with that name."""
@@ -134,7 +134,7 @@ class Item:
 
     def json(self, key):
         """Return a JSON attribute, see `strict_json`."""
-        return strict_json.loads(self.text(key), self.path, self._place(key))
+        return strict_json.loads(self.text(key), self.path, self._location(key))
 
     def json_object(self, key):
         """Return an attribute with a JSON object."""
@@ -158,10 +158,10 @@ class Item:
             keys = list(itertools.takewhile(self.has, numbered))
         if not keys:
             self.fail(f"has no attribute {key!r}")
-        found = []
+        texts = []
         for each in keys:
             values = np.asarray(self._attribute(each)).ravel()
             if values.dtype.kind == "f" and not values.size:
                 continue  # what an empty list is written as
-            found += [self._as_text(value, each) for value in values]
-        return found
+            texts += [self._as_text(value, each) for value in values]
+        return texts

@@ -3,7 +3,7 @@
 Everything that tapewright reads goes through `opened` and the two classes here, which
 check before they read: the seal, then that names stay inside the file, and that an
 array is stored as large as declared before memory is allocated for it. Every failure is
-a `SavingError` with the file, the place in it, and the reason.
+a `SavingError` with the file, the location in it, and the reason.
 """
 
 import itertools
@@ -107,12 +107,12 @@ def opened_window(path):
 
 
 @contextmanager
-def _parsed(path, window, place=None, member=None):
+def _parsed(path, window, source=None, member=None):
     """Yield the h5py file, at ``path`` or in a file object."""
     import h5py
 
     try:
-        file = h5py.File(path if place is None else place, "r")
+        file = h5py.File(path if source is None else source, "r")
     except BlockingIOError as error:
         reason = "is being written by another process; try again when it is done"
         raise saving_error(path, reason, cause=error) from None

@@ -31,10 +31,10 @@ def dumps(value):
         raise ValueError(f"nested deeper than {MAX_DEPTH} levels") from None
     except ValueError as error:
         try:
-            place, number = next(_odd_numbers(value))
+            path, number = next(_odd_numbers(value))
         except (StopIteration, RecursionError):  # it is another fault: a list of itself
             raise error from None
-        reason = f"{place} is {number}, a number that JSON lacks"
+        reason = f"{path} is {number}, a number that JSON lacks"
         raise ValueError(f"cannot be saved: {reason}") from None
     return text
 
@@ -83,10 +83,10 @@ def _loads(text, finite=True):
 
 
 def _unique(pairs):
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    object_ = dict(pairs)
+    if len(object_) < len(pairs):
         raise _Refused(f"has the key {_repeated(pairs)[:80]!r} twice in one object")
-    return found
+    return object_
 
 
 def _constant(name):
@@ -100,22 +100,22 @@ def _integer(digits):
 
 
 def _number(digits):
-    found = float(digits)
-    if math.isinf(found):
+    number = float(digits)
+    if math.isinf(number):
         raise _Refused(f"has the number {digits[:40]}, which no float64 holds")
-    return found
+    return number
 
 
-def _odd_numbers(value, place="the value"):
-    """Yield pairs of a place in the value and the NaN or infinity there."""
+def _odd_numbers(value, path="the value"):
+    """Yield pairs of a path in the value and the NaN or infinity there."""
     if isinstance(value, dict):
         for key, each in value.items():
-            yield from _odd_numbers(each, f"{place}[{key!r}]")
+            yield from _odd_numbers(each, f"{path}[{key!r}]")
     elif isinstance(value, (list, tuple)):
         for i, each in enumerate(value):
-            yield from _odd_numbers(each, f"{place}[{i}]")
+            yield from _odd_numbers(each, f"{path}[{i}]")
     elif isinstance(value, float) and not math.isfinite(value):
-        yield place, value
+        yield path, value
 
 
 def _check_size(text):

@@ -87,7 +87,7 @@ class GroupWriter:
 
     def __init__(self, node, target, name="/"):
         self._node, self._target, self.path = node, target, target.path
-        self.name = name  # the place in the file: ``/model_weights/dense``
+        self.name = name  # the location in the file: ``/model_weights/dense``
 
     @property
     def digests(self):
@@ -98,7 +98,7 @@ class GroupWriter:
         """Return the group at a path below; create it if necessary."""
         with self._guarded(path):
             group = self._node.require_group(path)
-        return GroupWriter(group, self._target, self._place(path))
+        return GroupWriter(group, self._target, self._location(path))
 
     def array(self, path, array, **attributes):
         """Write an array of any device, with texts or numbers as its attributes.
@@ -139,18 +139,18 @@ class GroupWriter:
         self._target.arrays.write(array, dataset.id.get_offset())
         return dataset
 
-    def _place(self, path):
+    def _location(self, path):
         return path if path[:1] == "/" else f"{self.name.rstrip('/')}/{path}"
 
     def _guarded(self, path=None):
-        """Check that `Group.find` can follow names; errors name the place."""
+        """Check that `Group.find` can follow names; errors name the location."""
         parts = [] if path is None else path.removeprefix("/").split("/")
         if any(part in ("", ".", "..") or "\0" in part for part in parts):
             raise ValueError(
                 f"{self.path}: the parts of a name between '/' must not be empty, '.' "
                 f"or '..', and not contain NUL; got {path!r}"
             )
-        return self._target.guarded(self.name if path is None else self._place(path))
+        return self._target.guarded(self.name if path is None else self._location(path))
 
     def text(self, key, text):
         """Write a text attribute; raise ``ValueError`` if HDF5 cannot store it."""

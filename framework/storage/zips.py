@@ -136,7 +136,7 @@ class ZipReader:
         for info in infos:
             self._check(info)
             self._infos[info.filename] = info
-        self._starts = self._places()
+        self._starts = self._offsets()
         self._checked = set()
 
     @property
@@ -269,7 +269,7 @@ class ZipReader:
         if size > max(MAX_EXPANSION * stored, SMALL):
             self._fail(f"declares {size} bytes, stores {stored} deflated", name)
 
-    def _places(self):
+    def _offsets(self):
         """Return the offsets of the members' bytes; raise `SavingError` if two overlap."""
         infos = sorted(self._infos.values(), key=lambda info: info.header_offset)
         starts, free = {}, 0

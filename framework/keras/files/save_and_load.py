@@ -275,7 +275,7 @@ def load_model(
                 file.path,
                 "has no model, there is no attribute 'model_config'; if it has "
                 "weights, create the model, then call its load_weights",
-                file.root.place,
+                file.root.location,
             )
         model = _model_with_weights(file)
         compiles = compile and hasattr(model, "compile") and file.compile_config
@@ -333,7 +333,7 @@ def _check_layer_count(file, config):
     listed = len(file.weights.texts("layer_names"))
     if count > listed:
         file.root.fail(
-            f"the config has {count} layers, {listed} are listed in {file.weights.place}",
+            f"the config has {count} layers, {listed} are listed in {file.weights.location}",
             "model_config",
         )
 

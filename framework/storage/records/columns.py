@@ -99,7 +99,7 @@ class Columns:
             raise self._wrong(rows.index(b""), f"0 fields, not {len(self.defaults)}")
         try:
             fields = [self._fields(row, number) for number, row in enumerate(rows)]
-            found = [None] * len(self.defaults)
+            columns = [None] * len(self.defaults)
             with np.errstate(over="ignore"):  # to infinity
                 for numbers in self._alike():
                     # at once: a row may have a million columns
@@ -107,8 +107,8 @@ class Columns:
                     part = self._array(part, self.defaults[numbers[0]])
                     part = part.reshape(len(numbers), *shape)
                     for i, n in enumerate(numbers):
-                        found[n] = part[i, ...].copy()
-            return found
+                        columns[n] = part[i, ...].copy()
+            return columns
         except (ValueError, OverflowError):
             for number, row in enumerate(rows):
                 self.values(row, number)  # finds the first that does not fit

@@ -37,12 +37,12 @@ def crc32c(data) -> int:
     message[:4] ^= 0xFF  # the register starts with ones
     parts, offsets, (a, b, c, d) = _parts()
     if rows == 1:
-        places = message + offsets[-size:]
-        return int(np.bitwise_xor.reduce(parts.take(places))) ^ 0xFFFFFFFF
+        indices = message + offsets[-size:]
+        return int(np.bitwise_xor.reduce(parts.take(indices))) ^ 0xFFFFFFFF
     state, padded = 0, padded.reshape(rows, ROW)
     for first in range(0, rows, BLOCK):
-        places = padded[first : first + BLOCK] + offsets
-        for row in np.bitwise_xor.reduce(parts.take(places), axis=1).tolist():
+        indices = padded[first : first + BLOCK] + offsets
+        for row in np.bitwise_xor.reduce(parts.take(indices), axis=1).tolist():
             state = (
                 row
                 ^ a[state & 255]

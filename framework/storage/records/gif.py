@@ -79,7 +79,7 @@ def _raster(module, frame):
 
 
 class Frame(NamedTuple):
-    """One image of a file: its place, its colors ``[n, 3]``, its compressed pixels."""
+    """One image of a file: its bounds, its colors ``[n, 3]``, its compressed pixels."""
 
     left: int
     top: int
@@ -107,14 +107,14 @@ def read_frames(data: bytes) -> Iterator[Frame]:
                 transparent = data[at + 6] if data[at + 3] & 1 else -1
             at = _end_of_blocks(data, at + 2)
         elif data[at] == IMAGE:
-            *place, flags = struct.unpack_from("<HHHHB", data, at + 1)
+            *bounds, flags = struct.unpack_from("<HHHHB", data, at + 1)
             colors, start = _table(data, at + 10, flags)
             colors = shared if colors is None else colors
             at = None if start is None else _end_of_blocks(data, start + 1)
             if at is not None:
                 if colors is None:
                     raise ValueError("a frame has no color table")
-                yield Frame(*place, flags, transparent, colors, data[start:at])
+                yield Frame(*bounds, flags, transparent, colors, data[start:at])
             transparent = -1
         else:
             return

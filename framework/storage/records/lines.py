@@ -98,25 +98,27 @@ class _Inflated(io.RawIOBase):
         super().close()
 
 
-def skip_to(file, place):
+def skip_to(file, offset):
     """Advance to a position of a file that is open at its start."""
     if file.seekable():
-        file.seek(place)
+        file.seek(offset)
         return
-    while place > 0 and (piece := file.read(min(place, PIECE))):
-        place -= len(piece)
+    while offset > 0 and (piece := file.read(min(offset, PIECE))):
+        offset -= len(piece)
 
 
-def read_lines(path, compression="", place=0):
+def read_lines(path, compression="", offset=0):
     """Yield ``(line, position after it)``; carriage returns are removed, as in TensorFlow."""
     with closing(open_compressed(path, compression)) as file:
-        skip_to(file, place)
+        skip_to(file, offset)
         for line in file:
-            place += len(line)
-            yield line.removesuffix(b"\n").replace(b"\r", b""), place
+            offset += len(line)
+            yield line.removesuffix(b"\n").replace(b"\r", b""), offset
 
 
-def read_fixed(path, record_bytes, header_bytes, footer_bytes, compression="", place=0):
+def read_fixed(
+    path, record_bytes, header_bytes, footer_bytes, compression="", offset=0
+):
     """Yield ``(record, position after it)`` for fixed-length records.
 
     Raises:
@@ -127,20 +129,20 @@ def read_fixed(path, record_bytes, header_bytes, footer_bytes, compression="", p
             _check_body(
                 path, os.path.getsize(path), record_bytes, header_bytes, footer_bytes
             )
-        skip_to(file, place or header_bytes)
-        place, held = place or header_bytes, b""
+        skip_to(file, offset or header_bytes)
+        offset, held = offset or header_bytes, b""
         while True:
             held += file.read(max(record_bytes, PIECE))
             start, end = 0, len(held) - footer_bytes
             while start + record_bytes <= end:
-                place += record_bytes
-                yield held[start : start + record_bytes], place
+                offset += record_bytes
+                yield held[start : start + record_bytes], offset
                 start += record_bytes
             if not start:
                 break
             held = held[start:]
         if compression:
-            size = place + len(held)
+            size = offset + len(held)
             _check_body(path, size, record_bytes, header_bytes, footer_bytes)
 
 
@@ -154,18 +156,18 @@ def _check_body(path, size, record_bytes, header_bytes, footer_bytes):
         )
 
 
-def read_rows(path, compression="", place=0, quoted=True):
+def read_rows(path, compression="", offset=0, quoted=True):
     """Yield ``(row, position after it)``; a quoted field may span several lines."""
     with closing(open_compressed(path, compression)) as file:
-        skip_to(file, place)
+        skip_to(file, offset)
         row = b""
         for line in file:
-            place += len(line)
+            offset += len(line)
             row += line
             if quoted and row.count(b'"') % 2:
                 continue
             row = row.removesuffix(b"\n").removesuffix(b"\r")
-            yield row, place
+            yield row, offset
             row = b""
         if row:
             raise InvalidArgumentError(
@@ -191,36 +193,36 @@ def split_row(row, delimiter=b",", quoted=True):
                 f"An unquoted field contains a line break: {row!r}"
             )
         return row.split(delimiter)
-    fields, place = [], 0
+    fields, offset = [], 0
     while True:
-        if row[place : place + 1] == b'"':
-            field, place = _quoted(row, place + 1)
-            if place < len(row) and row[place : place + 1] != delimiter:
+        if row[offset : offset + 1] == b'"':
+            field, offset = _quoted(row, offset + 1)
+            if offset < len(row) and row[offset : offset + 1] != delimiter:
                 raise InvalidArgumentError(
                     f"A quote in a quoted field must be doubled: {row!r}"
                 )
         else:
-            end = row.find(delimiter, place)
+            end = row.find(delimiter, offset)
             end = len(row) if end < 0 else end
-            field, place = row[place:end], end
+            field, offset = row[offset:end], end
             if any([each in field for each in (b'"', b"\n", b"\r")]):
                 raise InvalidArgumentError(
                     f"A field with a quote or a line break must be quoted: {row!r}"
                 )
         fields.append(field)
-        if place >= len(row):
+        if offset >= len(row):
             return fields
-        place += 1
+        offset += 1
 
 
-def _quoted(row, place):
-    """Return the field whose first quote is before ``place``, and the position after it."""
+def _quoted(row, offset):
+    """Return the field whose first quote is before ``offset``, and the position after it."""
     parts = []
     while True:
-        end = row.find(b'"', place)
+        end = row.find(b'"', offset)
         if end < 0:
             raise InvalidArgumentError(f"A quoted field is not closed: {row!r}")
-        parts.append(row[place:end])
+        parts.append(row[offset:end])
         if row[end + 1 : end + 2] != b'"':
             return b'"'.join(parts), end + 1
-        place = end + 2
+        offset = end + 2

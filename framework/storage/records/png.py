@@ -86,11 +86,11 @@ def _samples(who, data):
         header = data[12:24] + b"\x08\x06" + data[26:29]
         checksum = struct.pack(">I", zlib.crc32(header))
         pairs = np.asarray(_opened(who, data[:12] + header + checksum + data[33:]))
-        array = _joined(pairs[..., ::2], pairs[..., 1::2])
+        array = _as_uint16(pairs[..., ::2], pairs[..., 1::2])
     elif depth == 16 and kind & 2:  # Pillow reads one byte of each sample
         low = _opened(who, data)
         low.tile = [low.tile[0]._replace(args=f"{low.mode};16L")]
-        array = _joined(np.asarray(image), np.asarray(low))
+        array = _as_uint16(np.asarray(image), np.asarray(low))
     else:
         array = np.asarray(image)
     if kind == 3:
@@ -110,7 +110,7 @@ def _samples(who, data):
     return array, alpha * np.array(np.iinfo(array.dtype).max, array.dtype), gamma
 
 
-def _joined(high, low):
+def _as_uint16(high, low):
     return high.astype(np.uint16) << 8 | low
 
 

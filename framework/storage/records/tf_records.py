@@ -21,37 +21,37 @@ __all__ = ["RecordWriter", "put_record", "read_records"]
 MOST = 1 << 31  # bytes of a record
 
 
-def read_records(path, compression="", place=0):
-    """Yield ``(record, position after it)`` for each record from ``place`` on.
+def read_records(path, compression="", offset=0):
+    """Yield ``(record, position after it)`` for each record from ``offset`` on.
 
     Raises:
         DataLossError: If a checksum differs, or if a file ends early.
     """
     with closing(open_compressed(path, compression)) as file:
         most = MOST if compression else os.path.getsize(path)
-        skip_to(file, place)
+        skip_to(file, offset)
         while head := file.read(12):
-            (length,) = struct.unpack("<Q", _checked(path, place, head, 8))
+            (length,) = struct.unpack("<Q", _checked(path, offset, head, 8))
             if length > min(most, MOST):
-                raise _loss(path, place, f"a record of {length} bytes")
-            record = _checked(path, place, file.read(length + 4), length)
-            place += length + 16
-            yield record, place
+                raise _loss(path, offset, f"a record of {length} bytes")
+            record = _checked(path, offset, file.read(length + 4), length)
+            offset += length + 16
+            yield record, offset
 
 
-def _checked(path, place, data, size):
+def _checked(path, offset, data, size):
     """Return the first ``size`` bytes, after comparing the checksum that follows."""
     if len(data) != size + 4:
-        raise _loss(path, place, "it ends too early")
-    found = data[:size]
-    if masked_crc32c(found) != struct.unpack("<I", data[size:])[0]:
-        raise _loss(path, place, "a checksum (CRC-32C) differs")
-    return found
+        raise _loss(path, offset, "it ends too early")
+    content = data[:size]
+    if masked_crc32c(content) != struct.unpack("<I", data[size:])[0]:
+        raise _loss(path, offset, "a checksum (CRC-32C) differs")
+    return content
 
 
-def _loss(path, place, what):
+def _loss(path, offset, what):
     name = os.fsdecode(path)
-    return DataLossError(f"{name} is damaged in the record at byte {place}: {what}")
+    return DataLossError(f"{name} is damaged in the record at byte {offset}: {what}")
 
 
 def put_record(record):

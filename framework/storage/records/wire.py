@@ -53,22 +53,22 @@ def fields(data):
         >>> [(number, bytes(value)) for number, _, value in fields(bytes([10, 2, 65, 66]))]
         [(1, b'AB')]
     """
-    data, place = memoryview(data), 0
-    while place < len(data):
-        tag, place = read_varint(data, place)
+    data, offset = memoryview(data), 0
+    while offset < len(data):
+        tag, offset = read_varint(data, offset)
         number, kind = tag >> 3, tag & 7
         check(0 < number < 1 << 29, f"a field has the number {number}")
         if kind == VARINT:
-            value, place = read_varint(data, place)
+            value, offset = read_varint(data, offset)
         else:
             if kind == LENGTH:
-                size, place = read_varint(data, place)
+                size, offset = read_varint(data, offset)
             else:
                 check(kind in (FIXED32, FIXED64), f"a field is of the kind {kind}")
                 size = 4 if kind == FIXED32 else 8
-            check(size <= len(data) - place, "a field is longer than the rest of it")
-            value = data[place : place + size]
-            place += size
+            check(size <= len(data) - offset, "a field is longer than the rest of it")
+            value = data[offset : offset + size]
+            offset += size
         yield number, kind, value
 
 
@@ -83,23 +83,23 @@ def map_entries(data):
             continue
         check(kind == LENGTH, "an entry of a map is not a message")
         name, value = b"", b""
-        for part, kind, found in fields(entry):
+        for part, kind, content in fields(entry):
             if part <= 2:
                 check(kind == LENGTH, "an entry of a map has an integer")
-                name, value = (found, value) if part == 1 else (name, found)
+                name, value = (content, value) if part == 1 else (name, content)
         yield name, value
 
 
-def read_varint(data, place):
+def read_varint(data, offset):
     """Return the unsigned integer at a position, and the position after it."""
     value = 0
     for shift in range(0, 70, 7):
-        check(place < len(data), "it ends inside an integer")
-        byte = data[place]
-        place += 1
+        check(offset < len(data), "it ends inside an integer")
+        byte = data[offset]
+        offset += 1
         value |= (byte & 127) << shift
         if byte < 128:
-            return value & (1 << 64) - 1, place
+            return value & (1 << 64) - 1, offset
     check(False, "an integer has more than 10 bytes")
 
 
@@ -134,12 +134,12 @@ def packed_varints(data):
 def put_varint(value):
     """Return the bytes of an integer, as 64 bits if it is negative."""
     value &= (1 << 64) - 1
-    found = bytearray()
+    digits = bytearray()
     while value > 127:
-        found.append(value & 127 | 128)
+        digits.append(value & 127 | 128)
         value >>= 7
-    found.append(value)
-    return bytes(found)
+    digits.append(value)
+    return bytes(digits)
 
 
 def put_packed_varints(values):

@@ -46,7 +46,7 @@ class WeightAssignment:
         if problem is None:
             self._pairs.append((variable, array))
         else:
-            self.add_problem(array.place, problem)
+            self.add_problem(array.location, problem)
 
     def add_layer(self, variables, arrays, location, owner, before=()):
         """Add the variables of a layer and as many arrays, in order.

@@ -120,7 +120,7 @@ def read_layers(group: Group, model: Any, assignment: Any) -> None:
     expected, names = [each.name for each in layers], [each.name for each in stored]
     if len(expected) != len(names):
         assignment.add_problem(
-            group.place,
+            group.location,
             f"holds {len(names)} layers with weights ({_few(names)}), the model has "
             f"{len(expected)} ({_few(expected)})",
         )
@@ -130,7 +130,7 @@ def read_layers(group: Group, model: Any, assignment: Any) -> None:
     pair = first_swap(names, expected)
     if pair:
         assignment.add_problem(
-            f"{group.place}@layer_names",
+            f"{group.location}@layer_names",
             f"lists the layer '{pair[0]}' in place of '{pair[1]}'; pass by_name=True "
             "to load by name",
         )
@@ -162,7 +162,7 @@ def _in_order_before(layer):
 
 
 def _note(layer, stored, assignment):
-    variables, location = _in_order(layer), stored.group.place
+    variables, location = _in_order(layer), stored.group.location
     before = _in_order_before(layer)
     assignment.add_layer(variables, stored.arrays, location, layer.name, before)
     if len(variables) != len(stored.weight_names):
@@ -180,9 +180,11 @@ def _read_top(group, model, assignment):
     variables, top = model._tw_own_variables(), stored_top(group)
     if top is not None:
         before = model._tw_own_variables_before()
-        assignment.add_layer(variables, top.arrays, top.group.place, model.name, before)
+        assignment.add_layer(
+            variables, top.arrays, top.group.location, model.name, before
+        )
     elif variables:
-        assignment.add_layer(variables, [], f"{group.place}/{TOP}", model.name)
+        assignment.add_layer(variables, [], f"{group.location}/{TOP}", model.name)
 
 
 def _few(names):

@@ -168,15 +168,15 @@ def _stored(path, weight, keys, rule, arrays, assignment):
 class _StoredArray:
     """Array of a file, as `WeightAssignment` reads it."""
 
-    def __init__(self, path, place, array):
-        self.path, self.place, self._array = path, place, array
+    def __init__(self, path, location, array):
+        self.path, self.location, self._array = path, location, array
         self.shape, self.dtype = array.shape, array.dtype
 
     def read(self):
         return np.array(self._array, order="C")
 
     def fail(self, reason):
-        raise SavingError(self.path, reason, self.place)
+        raise SavingError(self.path, reason, self.location)
 
 
 def _add_differences(path, missing, unexpected, assignment):

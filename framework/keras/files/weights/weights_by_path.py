@@ -218,7 +218,7 @@ def _group_of(root, entry):
 
 
 def _location(root, entry):
-    return f"{root.place}{entry.vars}"
+    return f"{root.location}{entry.vars}"
 
 
 def _find_extra(root, entries, assignment):
