@@ -65,7 +65,7 @@ def _owners(model, method):
 
 
 def _files_below(folder):
-    for place, _, files in os.walk(folder):
+    for parent, _, files in os.walk(folder):
         for name in sorted(files):
-            path = os.path.relpath(os.path.join(place, name), folder)
+            path = os.path.relpath(os.path.join(parent, name), folder)
             yield path.replace(os.sep, "/")

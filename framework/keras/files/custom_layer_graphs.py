@@ -108,7 +108,7 @@ def _write(group, layer):
         "module": entry["module"],
         "class_name": entry["class_name"],
         "registered_name": entry["registered_name"],
-        "weights": [_described(v) for v in weights],
+        "weights": [_describe(v) for v in weights],
         "filed": paths,
         "streams": len(streams),
         "states": len(variables) - len(weights),
@@ -131,14 +131,14 @@ def _weight_functions(layer):
 
 def _write_weight_functions(group, name, layer, pairs, variables):
     """Write functions of weights; return the numbers of the weights."""
-    numbers, found = {id(v): i for i, v in enumerate(variables)}, []
+    numbers, of_weights = {id(v): i for i, v in enumerate(variables)}, []
     for weight, function in pairs:
         if not isinstance(layer, SavedLayer):
             spec = TensorSpec(weight.shape, weight.dtype)
             function = Function(function, [spec])
-        write_function(group.group(f"{name}/{len(found)}"), function, variables)
-        found.append(numbers[id(weight)])
-    return found
+        write_function(group.group(f"{name}/{len(of_weights)}"), function, variables)
+        of_weights.append(numbers[id(weight)])
+    return of_weights
 
 
 def _depends_on_masks(layer):
@@ -171,7 +171,7 @@ def random_states(layer: Any) -> list[Variable]:
     return [v for v in layer.variables if id(v) not in weights]
 
 
-def _described(v):
+def _describe(v):
     return [v.path, encode_dtype(v._array.dtype), list(v.shape), bool(v.trainable)]
 
 

@@ -77,12 +77,12 @@ class KerasFileEditor:
     __repr__ = constructor_call
 
     def _read(self, group, path):
-        found = {}
+        content = {}
         own = group.find_group("vars") if "vars" in group else None
         if own is not None:
             if own.has("name"):
                 self.object_metadata[path] = {"name": own.text("name")}
-            found |= {k: own.array(k).read() for k in own.keys() if k in own}
+            content |= {k: own.array(k).read() for k in own.keys() if k in own}
         for key in group.keys():
             item = (
                 None
@@ -90,11 +90,11 @@ class KerasFileEditor:
                 else group.find(key)
             )
             if isinstance(item, Array):
-                found[key] = item.read()
+                content[key] = item.read()
             elif item is not None:
                 inner = self._read(item, f"{path}/{key}".strip("/"))
-                found |= {key: inner} if inner else {}
-        return found
+                content |= {key: inner} if inner else {}
+        return content
 
     # --- inspecting
 
@@ -245,26 +245,26 @@ class KerasFileEditor:
         if "/" in name:
             parent, _, key = name.rpartition("/")
             holder = self._at(parent)
-            found = [(holder, key, name)] if key in (holder or ()) else []
+            matches = [(holder, key, name)] if key in (holder or ()) else []
         else:
-            found = list(_places(self.weights_dict, name, ""))
-        if len(found) == 1:
-            return found[0]
-        if not found:
+            matches = list(_locations(self.weights_dict, name, ""))
+        if len(matches) == 1:
+            return matches[0]
+        if not matches:
             raise ValueError(
                 f"{who}: there is no object {name!r} in the file; summary() lists all"
             )
-        paths = ", ".join([path for _, _, path in found])
+        paths = ", ".join([path for _, _, path in matches])
         raise ValueError(
             f"{who}: {name!r} matches several objects; pass one of the paths {paths}"
         )
 
     def _at(self, path):
         """Return the dict at a path, or None."""
-        found = self.weights_dict
+        weights = self.weights_dict
         for key in path.split("/") if path else ():
-            found = found.get(key) if isinstance(found, dict) else None
-        return found if isinstance(found, dict) else None
+            weights = weights.get(key) if isinstance(weights, dict) else None
+        return weights if isinstance(weights, dict) else None
 
     def _forget(self, path):
         """Remove the names of an object and of nested objects."""
@@ -315,12 +315,12 @@ def _arrays(who, weights) -> dict[str, NumPyArray]:
     return {str(name): np.asarray(value) for name, value in weights.items()}
 
 
-def _places(weights, name, path):
-    """Return all places of a name: the dict with it, the name, the path."""
+def _locations(weights, name, path):
+    """Return all locations of a name: the dict with it, the name, the path."""
     for key, value in weights.items():
         here = f"{path}/{key}" if path else key
         if isinstance(value, dict):
-            yield from _places(value, name, here)
+            yield from _locations(value, name, here)
         if key == name:
             yield weights, key, here
 
@@ -342,32 +342,32 @@ def _put(specs, path, variables):
     specs |= {str(i): tuple(v.shape) for i, v in enumerate(variables)}
 
 
-def _compare(found, wanted, path, errors, matches):
+def _compare(saved, wanted, path, errors, matches):
     """Add a line for each difference to ``errors``, a path for each match to ``matches``."""
-    for key in {**wanted, **found}:
+    for key in {**wanted, **saved}:
         here = f"{path}/{key}"
         for where, other, lacking in (
-            ("reference model", "saved file", found),
+            ("reference model", "saved file", saved),
             ("saved file", "reference model", wanted),
         ):
             if key not in lacking:
-                value = (wanted if lacking is found else found)[key]
+                value = (wanted if lacking is saved else saved)[key]
                 kind = "Object" if isinstance(value, dict) else "Weight"
                 errors.append(
                     f"...{kind} {here} present in {where}, missing from {other}"
                 )
-        if key not in found or key not in wanted:
+        if key not in saved or key not in wanted:
             continue
-        if isinstance(found[key], dict) and isinstance(wanted[key], dict):
-            _compare(found[key], wanted[key], here, errors, matches)
-        elif isinstance(found[key], dict) or isinstance(wanted[key], dict):
+        if isinstance(saved[key], dict) and isinstance(wanted[key], dict):
+            _compare(saved[key], wanted[key], here, errors, matches)
+        elif isinstance(saved[key], dict) or isinstance(wanted[key], dict):
             errors.append(
                 f"...{here} is an object in one of the two, a weight in the other"
             )
-        elif np.shape(found[key]) != wanted[key]:
+        elif np.shape(saved[key]) != wanted[key]:
             errors.append(
                 f"...Weight shape mismatch for {here}: reference model {wanted[key]}, saved "
-                f"file {np.shape(found[key])}"
+                f"file {np.shape(saved[key])}"
             )
         else:
             matches.append(here)

@@ -35,17 +35,17 @@ def get_source_inputs(tensor: Any) -> list[KerasTensor]:
     """
     if type(tensor) is not KerasTensor:
         raise TypeError(f"get_source_inputs: tensor must be symbolic, got {tensor!r}")
-    found, seen, left = [], set(), [tensor]
+    inputs, seen, left = [], set(), [tensor]
     while left:
         each = left.pop()
         if id(each) in seen:
             continue
         seen.add(id(each))
         if _is_input(each):
-            found.append(each)
+            inputs.append(each)
         else:
             left += reversed(node_of(each).input_tensors)
-    return found
+    return inputs
 
 
 class FunctionalGraph:

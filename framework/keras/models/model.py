@@ -102,11 +102,11 @@ class Model(Trainer, Layer):
 
     def __children__(self) -> Any:
         """Return layers of a graph first, then the state of `compile`, then attributes."""
-        found = super().__children__()
+        children = super().__children__()
         first = {"layers": self.layers} if self._tw_lists_layers else {}
-        if "compiled" in found:
-            first["compiled"] = found.pop("compiled")
-        return first | found
+        if "compiled" in children:
+            first["compiled"] = children.pop("compiled")
+        return first | children
 
     def __init__(
         self, *args: Any, inputs: Any = None, outputs: Any = None, **kwargs: Any
@@ -264,11 +264,11 @@ class Model(Trainer, Layer):
     @property
     def layers(self) -> list[Layer]:
         """The layers as a new list, from inputs to outputs, or in order of assignment."""
-        found = (
+        layers = (
             list(self._tw_functional.layers) if self._tw_functional is not None else []
         )
-        found += [part for part in self._tw_parts() if isinstance(part, Layer)]
-        return list({id(layer): layer for layer in found}.values())
+        layers += [part for part in self._tw_parts() if isinstance(part, Layer)]
+        return list({id(layer): layer for layer in layers}.values())
 
     @layers.setter
     def layers(self, value: Any) -> None:
@@ -716,12 +716,12 @@ def model_from_json(
         json_string = json_string.decode(json.detect_encoding(json_string))
     config = strict_json.loads(json_string, finite=False)
     with load_errors("model_from_json", Exception):
-        found = deserialize_keras_object(config, custom_objects, kind="layer")
-    if not isinstance(found, Model):
+        model = deserialize_keras_object(config, custom_objects, kind="layer")
+    if not isinstance(model, Model):
         raise ValueError(
-            f"model_from_json: json_string must describe a model, got {found!r:.80}"
+            f"model_from_json: json_string must describe a model, got {model!r:.80}"
         )
-    return found
+    return model
 
 
 register("layer", "Functional", Model)  # as Keras names models with inputs and outputs

@@ -154,9 +154,9 @@ def _beam_search(log_p, beam_width, top_paths, blank):
         longer[each, last] = on_blank + row[last]  # else it is the last label once more
         longer[:, blank] = -np.inf
         on_blank, on_label = either + row[blank], on_label + row[last]
-        place = dict(zip(prefixes, each))
+        index_of = dict(zip(prefixes, each))
         for i, prefix in enumerate(prefixes):
-            shorter = place.get(prefix[:-1]) if prefix else None
+            shorter = index_of.get(prefix[:-1]) if prefix else None
             if shorter is not None:  # it grows to a prefix that the beam holds
                 grown = longer[shorter, prefix[-1]]
                 on_label[i] = np.logaddexp(on_label[i], grown)

@@ -388,8 +388,8 @@ def sobel_edges(images: TensorLike, data_format: str | None = None) -> Tensor:
         ``[batch, height, width, channels]`` to ``[batch, height, width, channels, 2]``.
     """
     x, first = _channels_last("sobel_edges", images, data_format)
-    found = edges.sobel_edges(x)
-    return moveaxis(found, -2, -4) if first else found
+    gradients = edges.sobel_edges(x)
+    return moveaxis(gradients, -2, -4) if first else gradients
 
 
 @operation(call="image1 image2", class_name="SSIM")

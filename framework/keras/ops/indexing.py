@@ -359,8 +359,8 @@ def argpartition(x: TensorLike, kth: int, axis: Axis | None = -1) -> Tensor:
         ValueError: If ``kth`` is out of range.
     """
     x, axis = _flatten_for_none(x, axis)
-    (place,) = normalize_axis("argpartition", axis, x.shape.rank)
-    size = x.shape[place]
+    (index,) = normalize_axis("argpartition", axis, x.shape.rank)
+    size = x.shape[index]
     if size is not None and not -size <= kth < size:
         raise InvalidArgumentError(
             f"argpartition: kth must be from {-size} to {size - 1} for an axis of size "

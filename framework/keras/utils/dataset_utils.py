@@ -219,8 +219,12 @@ def timeseries_dataset_from_array(
     offsets = convert_to_tensor(np.arange(sequence_length) * sampling_rate)
 
     def windows(first):
-        found = gather(series, expand_dims(first, -1) + offsets)
-        return found if targets is None else (found, gather(targets, first))
+        series_windows = gather(series, expand_dims(first, -1) + offsets)
+        return (
+            series_windows
+            if targets is None
+            else (series_windows, gather(targets, first))
+        )
 
     positions = np.arange(0, max(count, 0), sequence_stride)
     dataset = Dataset.from_tensor_slices(positions)

@@ -298,13 +298,13 @@ def audio_dataset_from_directory(
         pads = output_sequence_length is None and not ragged
         return dataset.padded_batch(batch_size) if pads else dataset.batch(batch_size)
 
-    found = _data_sets(
+    datasets = _data_sets(
         who, directory, (".wav",), load, batched, batch_size,
         labels=labels, label_mode=label_mode, class_names=class_names,
         shuffle=shuffle, seed=seed, validation_split=validation_split, subset=subset,
         follow_links=follow_links, verbose=verbose,
     )  # fmt: skip
-    return tuple(found) if subset == "both" else found
+    return tuple(datasets) if subset == "both" else datasets
 
 
 def _check_format(who, format):
@@ -333,12 +333,14 @@ def _data_sets(who, directory, suffixes, load, batched, batch_size, **options):
     index, seed = index_directory(who, directory, suffixes, **options)
     mode, subset = options["label_mode"], options["subset"]
     buffer_size = 1024 if batch_size is None else 8 * batch_size
-    found = []
+    datasets = []
     for part in index.parts(who, options["validation_split"], subset):
         has_labels = part.labels is not None
         files = (part.paths, part.labels) if has_labels else part.paths
         dataset = Dataset.from_tensor_slices(files)
-        if options["shuffle"] and not found:  # the files for validation stay in order
+        if (
+            options["shuffle"] and not datasets
+        ):  # the files for validation stay in order
             dataset = dataset.shuffle(buffer_size, seed=seed)
         encode = _encoder(mode, part.class_names)
         if has_labels:
@@ -349,8 +351,8 @@ def _data_sets(who, directory, suffixes, load, batched, batch_size, **options):
             dataset = dataset.map(load, AUTOTUNE)
         dataset = batched(dataset).prefetch(AUTOTUNE)
         dataset.class_names, dataset.file_paths = part.class_names, part.paths
-        found.append(dataset)
-    return found if subset == "both" else found[0]
+        datasets.append(dataset)
+    return datasets if subset == "both" else datasets[0]
 
 
 def _encoder(mode, class_names):

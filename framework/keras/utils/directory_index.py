@@ -93,11 +93,13 @@ def index_directory(
     directory = os.fspath(directory)
     if _is(labels, "inferred"):
         folders = _folders(who, directory, class_names)
-        found = [
+        by_folder = [
             files_below(directory, name, follow_links, suffixes) for name in folders
         ]
-        numbers = np.repeat(np.arange(len(found), dtype="int32"), list(map(len, found)))
-        index = Index([path for paths in found for path in paths], numbers, folders)
+        numbers = np.repeat(
+            np.arange(len(by_folder), dtype="int32"), list(map(len, by_folder))
+        )
+        index = Index([path for paths in by_folder for path in paths], numbers, folders)
     else:
         paths = files_below(directory, "", follow_links, suffixes)
         if labels is not None and len(labels) != len(paths):

@@ -66,7 +66,7 @@ def get_file(
     extract = extract or untar
     path, target = folder / name, folder / name
     if extract:
-        path, target = _places(folder, name, named=fname is not None)
+        path, target = _paths(folder, name, named=fname is not None)
     checksum = _checksum(file_hash or md5_hash, "md5" if md5_hash else hash_algorithm)
     fresh = force_download or not path.is_file() or not has_checksum(path, checksum)
     if fresh:
@@ -90,7 +90,7 @@ def _name(fname, origin):
     return name
 
 
-def _places(folder, name, named):
+def _paths(folder, name, named):
     """Return the paths of the archive and of the extracted folder, named as in Keras."""
     if named and "." in name:
         return folder / name, folder / f"{name.partition('.')[0]}_extracted"

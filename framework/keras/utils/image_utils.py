@@ -254,8 +254,8 @@ def save_img(
         image = image.convert("RGB")
     is_path = isinstance(path, str | os.PathLike)
     try:
-        with writing_whole(path) if is_path else nullcontext(path) as place:
-            image.save(place, format=name, **kwargs)
+        with writing_whole(path) if is_path else nullcontext(path) as target:
+            image.save(target, format=name, **kwargs)
     except KeyError:
         raise ValueError(
             f"save_img: file_format: Pillow does not write {file_format!r}"

@@ -164,7 +164,7 @@ def plot_model(
         picture = graph.create(format=ending)
     except AssertionError as error:
         raise ValueError(f"plot_model: {path!r} cannot be written: {error}") from None
-    with writing_whole(path) as place, open(place, "wb") as file:
+    with writing_whole(path) as temporary, open(temporary, "wb") as file:
         file.write(picture)
     return _for_notebook(path, ending)
 

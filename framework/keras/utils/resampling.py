@@ -45,13 +45,13 @@ def resampled(audio: Any, rate_in: int, rate_out: int) -> np.ndarray[Any, Any]:
     reach = math.ceil(ZEROS / cutoff)
     framed = np.pad(audio, ((reach, reach + 1), (0, 0)))
     steps = np.arange(-reach + 1, reach + 1)
-    found = np.empty((count, audio.shape[1]), np.float32)
+    output = np.empty((count, audio.shape[1]), np.float32)
     for start in range(0, count, BLOCK):
-        places = np.arange(start, min(start + BLOCK, count)) * (rate_in / rate_out)
-        whole = np.floor(places).astype(np.int64)
-        distance = cutoff * (steps - (places - whole)[:, None])
+        times = np.arange(start, min(start + BLOCK, count)) * (rate_in / rate_out)
+        whole = np.floor(times).astype(np.int64)
+        distance = cutoff * (steps - (times - whole)[:, None])
         window = np.cos(np.pi / 2 / ZEROS * np.clip(distance, -ZEROS, ZEROS)) ** 2
         weights = cutoff * np.sinc(distance) * window
         samples = framed[whole[:, None] + steps + reach]
-        found[start : start + len(places)] = np.einsum("ij,ijk->ik", weights, samples)
-    return found
+        output[start : start + len(times)] = np.einsum("ij,ijk->ik", weights, samples)
+    return output

@@ -126,7 +126,7 @@ def _join(*parts):
 
 
 def _modules(model):
-    """Return a dict from the paths of layers to the names of modules in their places."""
+    """Return a dict from the paths of layers to the names of their modules."""
     entries, names, counts = {}, {}, Counter()
     for entry in layer_paths(model, by_attribute=True):
         outer = entry.path
@@ -157,15 +157,15 @@ def _by_order(owned, arrays):
             return None
         numbers = [int(number) for number in match[1].split(".")[:-1]]
         stacked = STACKED.search(match[2])
-        place = (*numbers, int(stacked[1]) if stacked else 0)
-        modules.setdefault(place, (match[1], stacked and stacked[0]))
+        position = (*numbers, int(stacked[1]) if stacked else 0)
+        modules.setdefault(position, (match[1], stacked and stacked[0]))
     for each in owned:
         layers.setdefault(each.owner.path, []).append(each)
     if len(modules) != len(layers):
         return None
     keys = {}
-    for place, members in zip(sorted(modules), layers.values()):
-        start, stacked = modules[place]
+    for position, members in zip(sorted(modules), layers.values()):
+        start, stacked = modules[position]
         for each in members:
             name = STACKED.sub(stacked or "", each.torch_name)
             keys[each.weight.name] = start + name

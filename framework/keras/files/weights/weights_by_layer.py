@@ -156,9 +156,11 @@ def read_layers_by_name(group: Group, model: Any, assignment: Any) -> None:
 
 def _in_order_before(layer):
     """Return `_in_order` with variables that are not weights, as 0.2 wrote them."""
-    found = [v for each, _ in layer._tw_walk() for v in each._tw_own_variables_before()]
-    found = {id(variable): variable for variable in found}.values()
-    return sorted(found, key=lambda v: not (layer.trainable and v.trainable))
+    variables = [
+        v for each, _ in layer._tw_walk() for v in each._tw_own_variables_before()
+    ]
+    variables = {id(variable): variable for variable in variables}.values()
+    return sorted(variables, key=lambda v: not (layer.trainable and v.trainable))
 
 
 def _note(layer, stored, assignment):

@@ -60,7 +60,7 @@ class NamedWeight(NamedTuple):
 
 def named_weights(model):
     """Return the `NamedWeight`s of a model; a variable of several layers occurs once."""
-    entries, found, seen = {}, {}, set()
+    entries, weights, seen = {}, {}, set()
     for entry in layer_paths(model, by_attribute=True):
         entries[entry.path] = entry
         layers = [entries[path] for path in _outer(entry.path) if path in entries]
@@ -75,11 +75,11 @@ def named_weights(model):
         for own_name, array, variable in values:
             start = f"{entry.path}/{own_name}" if entry.path else own_name
             name, count = start, 0
-            while name in found:
+            while name in weights:
                 count += 1
                 name = f"{start}_{count}"
-            found[name] = NamedWeight(name, array, variable, layers)
-    return list(found.values())
+            weights[name] = NamedWeight(name, array, variable, layers)
+    return list(weights.values())
 
 
 def _outer(path):
@@ -150,11 +150,11 @@ def _sources(weights, renamed):
 
 def _stored(path, weight, keys, rule, arrays, assignment):
     """Return the array for a weight, or add a problem and return None."""
-    found = [arrays[key] for key in keys]
+    values = [arrays[key] for key in keys]
     if rule is None:
-        return _StoredArray(path, keys[0], found[0])
+        return _StoredArray(path, keys[0], values[0])
     expected = tuple(rule.shape(weight.shape))
-    for key, array in zip(keys, found):
+    for key, array in zip(keys, values):
         if array.shape != expected:
             assignment.add_problem(
                 key,
@@ -162,7 +162,7 @@ def _stored(path, weight, keys, rule, arrays, assignment):
                 f"{expected} in PyTorch's layout",
             )
             return None
-    return _StoredArray(path, keys[0], rule.convert(weight.shape, *found))
+    return _StoredArray(path, keys[0], rule.convert(weight.shape, *values))
 
 
 class _StoredArray:

@@ -183,12 +183,12 @@ ALIASES: dict[str, tuple[Callable[..., Any], str, dict[str, str]]] = {
 def _alias(name, function, parameters, args):
     """Return ``function`` under another name, with these arguments by position or name."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    found = []
+    declared = []
     for text in parameters.split():
         key, _, default = text.partition("=")
         default = ast.literal_eval(default) if default else inspect.Parameter.empty
-        found.append(inspect.Parameter(key, kind, default=default))
-    signature = inspect.Signature(found)
+        declared.append(inspect.Parameter(key, kind, default=default))
+    signature = inspect.Signature(declared)
 
     def alias(*args: Any, **kwargs: Any) -> Tensor:
         bound = signature.bind(*args, **kwargs)

@@ -104,31 +104,31 @@ def apply_affine_transform(
     if col_axis > row_axis:  # from (x, y) to (row, column)
         matrix, start = matrix[::-1, ::-1], start[::-1]
     image = np.moveaxis(x, channel_axis, -1)
-    places = np.tensordot(matrix, np.indices(image.shape[:2]), 1)
-    places += start[:, None, None]
-    result = _values(who, image, places, fill_mode, cval, order)
+    positions = np.tensordot(matrix, np.indices(image.shape[:2]), 1)
+    positions += start[:, None, None]
+    result = _values(who, image, positions, fill_mode, cval, order)
     return np.moveaxis(result, -1, channel_axis)
 
 
-def _values(who, image, places, fill_mode, cval, order):
-    """Return the pixels at ``places``, with edges as in SciPy's ``ndimage``."""
+def _values(who, image, positions, fill_mode, cval, order):
+    """Return the pixels at ``positions``, with edges as in SciPy's ``ndimage``."""
     last = np.array(image.shape[:2])[:, None, None] - 1
-    outside = ((places < 0) | (places > last)).any(axis=0)
+    outside = ((positions < 0) | (positions > last)).any(axis=0)
     if fill_mode == "wrap":
-        places = np.where(outside, places % np.maximum(last, 1), places)
+        positions = np.where(outside, positions % np.maximum(last, 1), positions)
     if order == 0:
-        places = np.floor(places + 0.5)
+        positions = np.floor(positions + 0.5)
     edges = "reflect" if fill_mode == "reflect" else "nearest"
-    tensors = [convert_to_tensor(v) for v in (image.astype("float64"), *places)]
-    found = interpolate(who, tensors[0], tensors[1:], order, edges, 0.0).numpy()
+    tensors = [convert_to_tensor(v) for v in (image.astype("float64"), *positions)]
+    pixels = interpolate(who, tensors[0], tensors[1:], order, edges, 0.0).numpy()
     if fill_mode == "constant":
-        found = np.where(outside[..., None], cval, found)
+        pixels = np.where(outside[..., None], cval, pixels)
     if image.dtype.kind in "iu":
         limits = np.iinfo(image.dtype)
-        found = np.clip(
-            np.trunc(found + np.copysign(0.5, found)), limits.min, limits.max
+        pixels = np.clip(
+            np.trunc(pixels + np.copysign(0.5, pixels)), limits.min, limits.max
         )
-    return found.astype(image.dtype)
+    return pixels.astype(image.dtype)
 
 
 def random_rotation(
