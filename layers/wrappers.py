@@ -206,10 +206,10 @@ class Bidirectional(Layer):
                 f"{who}: merge_mode must be one of {MERGE_MODES}, got {merge_mode!r}"
             )
         super().__init__(**kwargs)
-        self.forward_layer: Any = _again(layer, "forward")
+        self.forward_layer: Any = _copy(layer, "forward")
         self.backward_layer: Any = backward_layer
         if backward_layer is None:
-            self.backward_layer = _again(layer, "backward", go_backwards=True)
+            self.backward_layer = _copy(layer, "backward", go_backwards=True)
         self._tw_check_that_they_fit()
         for each in (self.forward_layer, self.backward_layer):
             if hasattr(each, "zero_output_for_mask"):
@@ -341,7 +341,7 @@ class Bidirectional(Layer):
         return cls(**config)
 
 
-def _again(layer, prefix, **changes):
+def _copy(layer, prefix, **changes):
     """Create a layer from the same config, with the name ``prefix_name``."""
     config = serialize(layer)
     name = f"{prefix}_{layer.name.removeprefix(f'{prefix}_')}"

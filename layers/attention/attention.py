@@ -235,15 +235,15 @@ class AdditiveAttention(Attention):
 
 def causal_mask(queries, keys):
     """``[1, queries, keys]``: True for keys up to the position of the query."""
-    return greater_equal(_places(queries, -1), _places(keys, -2))
+    return greater_equal(_positions(queries, -1), _positions(keys, -2))
 
 
 def band_mask(queries, keys, width):
     """``[1, queries, keys]``: True for keys less than ``width`` positions from the query."""
-    return less(abs(_places(queries, -1) - _places(keys, -2)), width)
+    return less(abs(_positions(queries, -1) - _positions(keys, -2)), width)
 
 
-def _places(count, axis):
+def _positions(count, axis):
     return expand_dims(expand_dims(arange(count), axis), 0)
 
 

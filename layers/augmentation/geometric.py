@@ -106,18 +106,18 @@ class RandomFlip(RandomLayer):
             return bounding_boxes
         shape = transformation["input_shape"]
         size = shape[self._tw_rows], shape[self._tw_columns]
-        found = self._tw_boxes_as("rel_xyxy", bounding_boxes, size)
-        x1, y1, x2, y2 = unstack(found["boxes"], axis=-1)
+        relative = self._tw_boxes_as("rel_xyxy", bounding_boxes, size)
+        x1, y1, x2, y2 = unstack(relative["boxes"], axis=-1)
         across = 1 - x2, y1, 1 - x1, y2
         down = (x1, 1 - y2, x2, 1 - y1)
         both = (1 - x2, 1 - y2, 1 - x1, 1 - y1)
         flipped = {"horizontal": across, "vertical": down}.get(self.mode, both)
         flips = squeeze(transformation["flips"], -1)
-        boxes = where(flips, stack(flipped, axis=-1), found["boxes"])
-        found = clip_to_image_size(
-            found | {"boxes": boxes}, bounding_box_format="rel_xyxy"
+        boxes = where(flips, stack(flipped, axis=-1), relative["boxes"])
+        relative = clip_to_image_size(
+            relative | {"boxes": boxes}, bounding_box_format="rel_xyxy"
         )
-        return self._tw_boxes_as(self.bounding_box_format, found, size, "rel_xyxy")
+        return self._tw_boxes_as(self.bounding_box_format, relative, size, "rel_xyxy")
 
     def transform_segmentation_masks(
         self,
@@ -243,17 +243,17 @@ class RandomCrop(RandomLayer):
                 f"{transformation!r}"
             )
         (top, left), (rows, columns) = transformation, transformation.size
-        found = self._tw_boxes_as("xyxy", bounding_boxes, (rows, columns))
+        in_pixels = self._tw_boxes_as("xyxy", bounding_boxes, (rows, columns))
         inner, across = new_size = self.height, self.width
         if rows <= self.height or columns <= self.width:
             inner, across = self._tw_part(rows, columns, top, left)
-        boxes = crop(found["boxes"], top, left, inner, across)
+        boxes = crop(in_pixels["boxes"], top, left, inner, across)
         if (inner, across) != new_size:
             down = self.height / cast(inner, "float32")
             right = self.width / cast(across, "float32")
             boxes = boxes * stack([right, down, right, down])
-        found = clip_to_image_size(found | {"boxes": boxes}, *new_size)
-        return self._tw_boxes_as(self.bounding_box_format, found, new_size, "xyxy")
+        in_pixels = clip_to_image_size(in_pixels | {"boxes": boxes}, *new_size)
+        return self._tw_boxes_as(self.bounding_box_format, in_pixels, new_size, "xyxy")
 
     def transform_segmentation_masks(
         self,

@@ -175,9 +175,9 @@ class Equalization(ImageLayer):
         span = shares[:, -1:] - least
         table = (shares - least) * 255.0 / where(equal(span, 0.0), 1.0, span)
         table = cast(clip_by_value(round(table), 0.0, 255.0), images.dtype)
-        places = cast(clip_by_value(x / 255.0 * last, 0, last), "int32")
+        indices = cast(clip_by_value(x / 255.0 * last, 0, last), "int32")
         used = reduce_sum(cast(greater(counts, 0), "int32"), -1, True)
-        x = where(less_equal(used, 1), x, gather(table, places, batch_dims=1))
+        x = where(less_equal(used, 1), x, gather(table, indices, batch_dims=1))
         x = x * ((high - low) / 255) + low
         x = reshape(x, (channels, batch, height, width))
         return transpose(x, (1, 2, 3, 0))
@@ -263,7 +263,7 @@ class ContrastLimitedAdaptiveHistogramEqualization(ImageLayer):
         tiles = reshape(tiles, (batch, down, across, channels, rows * columns))
         tables = reshape(self._tw_tables(tiles), (-1,))
 
-        def place(y, x):
+        def index(y, x):
             """Return the index of each pixel in the table of the tile ``(y, x)``."""
             images = reshape(arange(batch, dtype="int32"), (-1, 1, 1, 1))
             tile = (images * down + reshape(y, (-1, 1, 1))) * across
@@ -276,8 +276,8 @@ class ContrastLimitedAdaptiveHistogramEqualization(ImageLayer):
         right_share = reshape(right_share, (-1, 1))
         ends = []
         for y in (above, below):
-            at_left = gather(tables, place(y, left))
-            at_right = gather(tables, place(y, right))
+            at_left = gather(tables, index(y, left))
+            at_right = gather(tables, index(y, right))
             ends.append(at_left * (1.0 - right_share) + at_right * right_share)
         outputs = ends[0] * (1.0 - down_share) + ends[1] * down_share
         return outputs[:, :height, :width]

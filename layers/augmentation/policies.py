@@ -299,15 +299,15 @@ class AugMix(_Policy):
 
     def _tw_drawn(self, images, draws):
         shares = draws.gamma((self.num_chains,), self.alpha)
-        places = self.num_chains * self.chain_depth
+        steps = self.num_chains * self.chain_depth
         return {
             "chain_mixing_weights": shares / reduce_sum(shares),
             "weight_sample": draws.beta((), self.alpha),
-            "layer_idxes": draws.integers((places,), -1, len(self._tw_names)),
-            "chain_transforms": self._tw_of_places(images, draws, places),
+            "layer_idxes": draws.integers((steps,), -1, len(self._tw_names)),
+            "chain_transforms": self._tw_of_steps(images, draws, steps),
         }
 
-    def _tw_of_places(self, images, draws, count):
+    def _tw_of_steps(self, images, draws, count):
         """Stack one transformation of each layer for each position in a chain."""
         drawn = [self._tw_transformations(images, draws) for _ in range(count)]
         return {
@@ -328,26 +328,27 @@ class AugMix(_Policy):
         shares = cast(transformation["chain_mixing_weights"], x.dtype)
         numbers = transformation["layer_idxes"]
 
-        def step(place, chain, total):
-            chain = where(equal(place % self.chain_depth, 0), x, chain)
+        def step(step_number, chain, total):
+            chain = where(equal(step_number % self.chain_depth, 0), x, chain)
             transforms = {
-                name: parts and {key: values[place] for key, values in parts.items()}
+                name: parts
+                and {key: values[step_number] for key, values in parts.items()}
                 for name, parts in transformation["chain_transforms"].items()
             }
-            chain = self._tw_one_of(numbers[place], chain, transforms, method)
-            place = place + 1
-            ends = cast(equal(place % self.chain_depth, 0), x.dtype)
-            share = shares[(place - 1) // self.chain_depth]
-            return place, chain, total + ends * share * chain
+            chain = self._tw_one_of(numbers[step_number], chain, transforms, method)
+            step_number = step_number + 1
+            ends = cast(equal(step_number % self.chain_depth, 0), x.dtype)
+            share = shares[(step_number - 1) // self.chain_depth]
+            return step_number, chain, total + ends * share * chain
 
         # A start that a trace does not know keeps the loop, and each layer in it once.
-        places = self.num_chains * self.chain_depth
+        steps = self.num_chains * self.chain_depth
         start = 0 * numbers[0], x, zeros_like(x)
         *_, total = while_loop(
-            lambda place, *_: less(place, places),
+            lambda step_number, *_: less(step_number, steps),
             step,
             start,
-            maximum_iterations=places,
+            maximum_iterations=steps,
         )
         weight = cast(transformation["weight_sample"], x.dtype)
         return weight * x + (1.0 - weight) * total

@@ -122,10 +122,10 @@ class _Mapping(Warping):
             return bounding_boxes
         shape = transformation["input_shape"]
         size = shape[self._tw_rows], shape[self._tw_columns]
-        found = self._tw_boxes_as("xyxy", bounding_boxes, size)
-        boxes = self._tw_moved(found["boxes"], shape, transformation)
-        found = clip_to_image_size(found | {"boxes": boxes}, *size)
-        return self._tw_boxes_as(self.bounding_box_format, found, size, "xyxy")
+        in_pixels = self._tw_boxes_as("xyxy", bounding_boxes, size)
+        boxes = self._tw_moved(in_pixels["boxes"], shape, transformation)
+        in_pixels = clip_to_image_size(in_pixels | {"boxes": boxes}, *size)
+        return self._tw_boxes_as(self.bounding_box_format, in_pixels, size, "xyxy")
 
     def _tw_moved(self, boxes, shape, transformation):
         return pulled_back(boxes, self._tw_maps(shape, transformation))

@@ -323,9 +323,12 @@ class Tracked(Module):
 
     def _tw_untracked(self) -> list[Variable]:
         """Return untracked variables among the attributes, including inner layers."""
-        found = [v for _, parts in self._tw_walk() for v in _with_untracked(parts)]
-        found, weights = {id(v): v for v in found}, {id(v) for v in self.weights}
-        return [v for key, v in found.items() if key not in weights]
+        variables = [v for _, parts in self._tw_walk() for v in _with_untracked(parts)]
+        variables, weights = (
+            {id(v): v for v in variables},
+            {id(v) for v in self.weights},
+        )
+        return [v for key, v in variables.items() if key not in weights]
 
     def _tw_freeze(self, variable):
         if variable.trainable:

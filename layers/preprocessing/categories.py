@@ -155,8 +155,8 @@ def _encoded_rows(x, mode, depth, dtype, sparse):
         return _sparse_counts(x, depth, dtype, is_binary)
     rows = x.value_rowids() if is_ragged else x.indices[:, 0]
     numbers, count = x.values, x._tw_row_count if is_ragged else x.shape[0]
-    places = where(_inside(numbers, depth), cast(rows, "int64") * depth + numbers, -1)
-    counts = unsorted_segment_sum(ones(places.shape, "int64"), places, count * depth)
+    entries = where(_inside(numbers, depth), cast(rows, "int64") * depth + numbers, -1)
+    counts = unsorted_segment_sum(ones(entries.shape, "int64"), entries, count * depth)
     counts = minimum(counts, 1) if is_binary else counts
     return cast(reshape(counts, (count, depth)), dtype)
 

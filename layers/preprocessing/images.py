@@ -168,13 +168,13 @@ class Resizing(ImageLayer):
         none = logical_or(
             reduce_all(equal(given, -1.0), -1), reduce_all(equal(given, 0.0), -1)
         )
-        found = self._tw_boxes_as("xyxy", bounding_boxes, transformation)
-        moved = self._tw_scaled(found["boxes"], *transformation)
+        in_pixels = self._tw_boxes_as("xyxy", bounding_boxes, transformation)
+        moved = self._tw_scaled(in_pixels["boxes"], *transformation)
         size = self.height, self.width
-        found = clip_to_image_size(found | {"boxes": moved}, *size)
-        boxes = where(expand_dims(none, -1), 0.0, found["boxes"])
+        in_pixels = clip_to_image_size(in_pixels | {"boxes": moved}, *size)
+        boxes = where(expand_dims(none, -1), 0.0, in_pixels["boxes"])
         target = self.bounding_box_format
-        return self._tw_boxes_as(target, found | {"boxes": boxes}, size, "xyxy")
+        return self._tw_boxes_as(target, in_pixels | {"boxes": boxes}, size, "xyxy")
 
     def _tw_scaled(self, boxes, rows, columns):
         rows, columns = cast(rows, boxes.dtype), cast(columns, boxes.dtype)
@@ -304,16 +304,16 @@ class CenterCrop(ImageLayer):
         shape = transformation["input_shape"]
         size = shape[self._tw_rows], shape[self._tw_columns]
         top, left, rows, columns = self._tw_middle(*size)
-        found = self._tw_boxes_as("xyxy", bounding_boxes, size)
-        boxes = crop(found["boxes"], top, left, rows, columns)
+        in_pixels = self._tw_boxes_as("xyxy", bounding_boxes, size)
+        boxes = crop(in_pixels["boxes"], top, left, rows, columns)
         new_size = self.height, self.width
         if (rows, columns) != new_size:
             ratios = [
                 new / cast(n, "float32") for new, n in zip(new_size, (rows, columns))
             ]
             boxes = boxes * stack([*reversed(ratios)] * 2)
-        found = clip_to_image_size(found | {"boxes": boxes}, *new_size)
-        return self._tw_boxes_as(self.bounding_box_format, found, new_size, "xyxy")
+        in_pixels = clip_to_image_size(in_pixels | {"boxes": boxes}, *new_size)
+        return self._tw_boxes_as(self.bounding_box_format, in_pixels, new_size, "xyxy")
 
     def _tw_image_shape(self, shape):
         return self._tw_shape_with(shape, self.height, self.width)

@@ -415,7 +415,7 @@ class IndexLookup(VocabularyFiles, Layer):
         masks, end = int(self._tw_mask is not None), len(self._tw_table.tokens)
         behind = at + (self._tw_token_start - masks)
         indices = where(less(at, end), behind, at - (end - self._tw_oov_start))
-        if masks:  # a mask is no token, and in vectors has no place
+        if masks:  # a mask is no token, and in vectors has no column
             mask = np.int64(0 if self.output_mode == "int" else dtypes.int64.max)
             indices = where(equal(at, 0), mask, indices)
         return indices
@@ -456,8 +456,8 @@ class IndexLookup(VocabularyFiles, Layer):
         """Return the tokens at the indices; the OOV token for indices out of range."""
         indices = IntegerTable.as_keys(self._tw_title, inputs)
         last = len(self._tw_inverse) - 1
-        places = where(less(indices, 0), last, minimum(indices, last))
-        return gather(self._tw_inverse, places)
+        indices = where(less(indices, 0), last, minimum(indices, last))
+        return gather(self._tw_inverse, indices)
 
     def compute_output_shape(self, input_shape: Any) -> Shape:
         return encoded_shape(input_shape, self.output_mode, self._tw_depth())

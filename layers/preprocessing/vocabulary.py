@@ -197,8 +197,8 @@ class TokenCounts:
 
         Tokens in ``special`` are left out.
         """
-        found = self.tokens.keys() - set(special)
-        order = sorted(found, key=lambda x: (self.tokens[x], x), reverse=True)
+        tokens = self.tokens.keys() - set(special)
+        order = sorted(tokens, key=lambda x: (self.tokens[x], x), reverse=True)
         return order[:count]
 
     def idf_weights(self, tokens: list[Any]) -> np.ndarray:

@@ -118,16 +118,16 @@ class _Step(DeviceUpdate):
         return numbers, [(counter, count + 1)]
 
     def columns(self):
-        found = []
+        columns = []
         for group, start, stop in self.parts:
             segment = group.segment
             size, starts = len(segment.variables), segment.starts
             inside = [m for m in range(size) if start <= starts[m] < stop]
             rows = range(1 + self.block_rule.slots)
-            found.append(
+            columns.append(
                 [[segment.owners[row * size + m] for m in inside] for row in rows]
             )
-        return found
+        return columns
 
     def is_current(self):
         return self.count is not None and are_current(self.rule, self.read._tw_values)

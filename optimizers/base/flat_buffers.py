@@ -215,15 +215,15 @@ class Segment:
         """Return the views of all owners into their flat arrays."""
         return self._views
 
-    def runs(self, members):
+    def stretches(self, members):
         """Return ``(start, stop)`` of each unbroken stretch of variables, by number."""
-        runs = []
+        stretches = []
         for i in sorted(members):
             start, stop = self.starts[i : i + 2]
-            if runs and runs[-1][1] == start:
-                start = runs.pop()[0]
-            runs.append((start, stop))
-        return runs
+            if stretches and stretches[-1][1] == start:
+                start = stretches.pop()[0]
+            stretches.append((start, stop))
+        return stretches
 
     def stretch(self, start, stop):
         """Return the variables and slots from ``start`` to ``stop``: a list of arrays."""

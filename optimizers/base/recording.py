@@ -266,28 +266,28 @@ class Template:
     def __init__(self, calls, gradient=None):
         self.writes, self.late = [], []
         for k, call in enumerate(calls):
-            places = [(p, _place(x, gradient)) for p, x in enumerate(call)]
-            places = [(p, place) for p, place in places if place is not None]
-            is_late = places or type(call[0]) is Axpby
+            slices = [(p, _slice_of(x, gradient)) for p, x in enumerate(call)]
+            slices = [(p, part) for p, part in slices if part is not None]
+            is_late = slices or type(call[0]) is Axpby
             if is_late:
                 call = [*call]
-                for p, _ in places:
+                for p, _ in slices:
                     call[p] = None
-                self.late.append((k, call, places))
+                self.late.append((k, call, slices))
             self.writes.append(None if is_late else bound(call))
 
     def bound(self, gradient):
         """Return the calls for a gradient, which must stay alive until they have run."""
         writes = [*self.writes]
-        for k, call, places in self.late:
+        for k, call, slices in self.late:
             call = [*call]
-            for p, place in places:
-                call[p] = gradient[place]
+            for p, part in slices:
+                call[p] = gradient[part]
             writes[k] = bound(call)
         return writes
 
 
-def _place(x, gradient):
+def _slice_of(x, gradient):
     """Return the slice of ``gradient`` at which ``x`` lies, or None."""
     if gradient is None or type(x) is not np.ndarray:
         return None

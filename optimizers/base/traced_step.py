@@ -90,10 +90,10 @@ class _Settings(ReadState):
             with use_interpreters(()):
                 return (np.array(rate._tw_at(iterations._array.item()), np.float32),)
 
-        (found,) = active_tracer().effect(
+        (value,) = active_tracer().effect(
             RATE, call, specs=[((), float32.dtype)], reads=[iterations]
         )
-        return found
+        return value
 
     def _tw_constrain(self, variable):
         constraint, read = variable.constraint, {}

@@ -69,7 +69,7 @@ class GradientGroup(NamedTuple):
     @classmethod
     def of(cls, segment, members):
         """Return the group with new memory."""
-        runs = segment.runs([m for m, _ in members])
+        runs = segment.stretches([m for m, _ in members])
         if len(segment.variables) == 1:
             return cls(segment, members, runs, None, [])
         gradient = segment.workspace.xp.empty(
