@@ -337,9 +337,9 @@ def as_dtype(value: Any) -> DType:
     if numpy_dtype is not None:
         if is_narrow(numpy_dtype):  # this may be the first use
             numpy_dtype = (bfloat16 if is_bfloat16(numpy_dtype) else float16).dtype
-        found = BY_NUMPY.get(numpy_dtype) or BY_NUMPY.get(numpy_dtype.newbyteorder("="))
-        if found is not None:
-            return found
+        known = BY_NUMPY.get(numpy_dtype) or BY_NUMPY.get(numpy_dtype.newbyteorder("="))
+        if known is not None:
+            return known
         if numpy_dtype.kind in "US":
             return string
     hint = suggestion(getattr(value, "__name__", value), _BY_NAME)

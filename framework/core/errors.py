@@ -486,8 +486,8 @@ class SavingError(OpError, ValueError, OSError):
         self.filename = self.path
 
     def __str__(self) -> str:
-        place = f" [{_cut(str(self.dataset), 500)}]" if self.dataset else ""
-        return printable(f"{self.path}{place}: {_cut(self.reason, 5000)}", "\n")
+        location = f" [{_cut(str(self.dataset), 500)}]" if self.dataset else ""
+        return printable(f"{self.path}{location}: {_cut(self.reason, 5000)}", "\n")
 
     def __reduce__(self) -> Any:
         return _rebuild, (self._kind, self.path, self.reason, self.dataset)

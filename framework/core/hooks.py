@@ -1,4 +1,4 @@
-"""Hooks: the places where a file calls code that a file of a higher floor defines.
+"""Hooks: the points where a file calls code that a file of a higher floor defines.
 
 The comment on a `Hook` says what it does and who calls it; its argument is the file that
 fills it. An `Event` has any number of listeners. Code that is loaded late is behind a

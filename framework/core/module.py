@@ -138,22 +138,22 @@ class Module(Reserving, Trackable):
             )
 
     def _tw_find(self, kind):
-        found, seen = [], {id(self)}
-        _search(self, kind, found, seen)
-        return tuple(found)
+        matches, seen = [], {id(self)}
+        _search(self, kind, matches, seen)
+        return tuple(matches)
 
 
 explain_elsewhere(Module, OF_LAYERS)
 
 
-def _search(module, kind, found, seen):
+def _search(module, kind, matches, seen):
     below = []
     for leaf in owned(module, by_name=True):
         if isinstance(leaf, (Variable, Module)) and id(leaf) not in seen:
             seen.add(id(leaf))
             if isinstance(leaf, kind):
-                found.append(leaf)
+                matches.append(leaf)
             if isinstance(leaf, Module):
                 below.append(leaf)
     for submodule in below:
-        _search(submodule, kind, found, seen)
+        _search(submodule, kind, matches, seen)

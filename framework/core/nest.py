@@ -92,10 +92,10 @@ def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
 
 
 def _expanded(leaves):
-    found = []
+    expanded = []
     for x in leaves:
-        found += x._tw_components() if isinstance(x, CompositeTensor) else [x]
-    return found
+        expanded += x._tw_components() if isinstance(x, CompositeTensor) else [x]
+    return expanded
 
 
 def _collect(structure, leaves):
@@ -269,7 +269,7 @@ def assert_same_structure(
         first: First structure.
         second: Second structure.
         expand_composites: If True, sparse and ragged tensors must be in the same
-            places.
+            positions.
 
     Raises:
         ValueError: If the structures differ.

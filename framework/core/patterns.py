@@ -372,10 +372,10 @@ class _Program:
             return self._match(text, start, True, states)
         while start <= len(text):
             if self._first is not None:
-                found = self._first(text, start)
-                if found is None:
+                first = self._first(text, start)
+                if first is None:
                     return None
-                start = found.start()
+                start = first.start()
             match = self._match(text, start, False, states)
             if match is not None:
                 # All that was tried after the end of the match has failed.
@@ -393,10 +393,10 @@ class _Program:
             while True:
                 kind, what, follow = code[at]
                 if kind == _PIECE:
-                    found = what(text, position)
-                    if found is None:
+                    piece = what(text, position)
+                    if piece is None:
                         break
-                    position = found.end()
+                    position = piece.end()
                 elif kind == _CHOICE:
                     state = numbers[at] * width + position
                     if states[state]:

@@ -750,10 +750,10 @@ class Primitive:
             return error
         if devices.is_out_of_memory(error):
             return devices.memory_error(self.name, error)
-        places = _places(inputs)
-        if len(set(places)) > 1 and any(words in str(error) for words in _MIXED):
+        names = _devices(inputs)
+        if len(set(names)) > 1 and any(words in str(error) for words in _MIXED):
             return InvalidArgumentError(
-                f"{self.name}: the inputs must be on one device, got {', '.join(places)}; "
+                f"{self.name}: the inputs must be on one device, got {', '.join(names)}; "
                 "tensors are never moved automatically: create them and call the op inside "
                 "the same `tw.device`"
             )
@@ -779,7 +779,7 @@ def _kinds(kinds, half, moves):
     return kinds + "V" if half and "f" in kinds else kinds
 
 
-def _places(inputs):
+def _devices(inputs):
     """Return the devices of tensors that have values."""
     arrays = [x.array for x in inputs if isinstance(x, Tensor)]
     return [devices.device_of(a) for a in arrays if devices.is_array(a)]

@@ -97,18 +97,18 @@ def checked_broadcast(who, *shapes, **given):
 
 def _broadcast_unranked(shapes):
     """Return the broadcast shape for unknown ranks: known if all others are scalars."""
-    found = None
+    result = None
     for shape in shapes:
         if getattr(shape, "rank", 0) is None:
-            if found is not None and not (
-                isinstance(found, UnrankedShape) and isinstance(shape, UnrankedShape)
-                and found == shape
+            if result is not None and not (
+                isinstance(result, UnrankedShape) and isinstance(shape, UnrankedShape)
+                and result == shape
             ):  # fmt: skip
                 return TensorShape(None)
-            found = shape
+            result = shape
         elif len(shape):
             return TensorShape(None)
-    return found
+    return result
 
 
 def normalize_axis(who, axis, rank, name="axis"):

@@ -49,14 +49,14 @@ class Trackable:
         Override it to name children that are not attributes.
         """
         names = {name: child_name(self, name) for name in vars(self)}
-        found = {
+        attributes = {
             name: vars(self)[name] for name, child in names.items() if child == name
         }
         for name, child in names.items():
             if child != name:  # an attribute of a user may have its name
-                found[name if child in found else child] = vars(self)[name]
-        ordered = sorted(found, key=lambda name: (name.startswith("_"), name))
-        return {name: found[name] for name in ordered}
+                attributes[name if child in attributes else child] = vars(self)[name]
+        ordered = sorted(attributes, key=lambda name: (name.startswith("_"), name))
+        return {name: attributes[name] for name in ordered}
 
 
 def child_name(owner: Trackable, name: str) -> str:

@@ -154,17 +154,17 @@ def _layer_row(layer, arrays, classes):
 def _rows_without_weights(file, rows):
     """Return a row for each layer of the model's list that has no arrays in the file."""
     held = {row["name"] for row in rows}
-    places = {"/".join(row["place"].split("/", 2)[:2]) for row in rows}
-    seen, found = collections.Counter(), []
+    locations = {"/".join(row["place"].split("/", 2)[:2]) for row in rows}
+    seen, missing = collections.Counter(), []
     for config in _listed_layers(file.config or {}):
         name, class_name = str(layer_name(config)), str(config.get("class_name"))
         stem = snake_case(class_name.rpartition(">")[2])
         number = f"_{seen[stem]}" if seen[stem] else ""
         seen[stem] += 1
-        if name not in held and f"layers/{stem}{number}" not in places:
+        if name not in held and f"layers/{stem}{number}" not in locations:
             row = {"name": name, "class": class_name, "place": ""}
-            found.append(row | _totals([]) | {"weights": []})
-    return found
+            missing.append(row | _totals([]) | {"weights": []})
+    return missing
 
 
 def _listed_layers(config):

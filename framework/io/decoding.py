@@ -165,8 +165,8 @@ def encode_base64(input: TensorLike, pad: bool = False) -> Tensor:
     """
 
     def encode(text):
-        found = base64.urlsafe_b64encode(text)
-        return found if pad else found.rstrip(b"=")
+        encoded = base64.urlsafe_b64encode(text)
+        return encoded if pad else encoded.rstrip(b"=")
 
     return _each("encode_base64", input, encode)
 

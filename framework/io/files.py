@@ -70,7 +70,7 @@ def write_file(filename: TensorLike, contents: TensorLike) -> None:
         path = as_path("write_file", name.item())
         with file_errors(path):
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-            with writing_whole(path) as place, open(place, "wb") as file:
+            with writing_whole(path) as temporary, open(temporary, "wb") as file:
                 file.write(contents.item())
 
     inputs = [
@@ -98,10 +98,10 @@ def matching_files(pattern: TensorLike) -> Tensor:
     """
 
     def call(patterns):
-        found = set()
+        paths = set()
         for each in texts(patterns):
-            found.update(expand_pattern("matching_files", each))
-        names = [to_bytes(name) for name in sorted(found)]
+            paths.update(expand_pattern("matching_files", each))
+        names = [to_bytes(name) for name in sorted(paths)]
         return [make_text(names, (len(names),))]
 
     inputs = [text_tensor("matching_files", "pattern", pattern)]

@@ -99,9 +99,9 @@ def stat(path: Path) -> FileStatistics:
         NotFoundError: If it does not exist.
     """
     with file_errors():
-        found = os.stat(as_path("stat", path))
+        status = os.stat(as_path("stat", path))
     is_folder = os.path.isdir(as_path("stat", path))
-    return FileStatistics(found.st_size, found.st_mtime_ns, is_folder)
+    return FileStatistics(status.st_size, status.st_mtime_ns, is_folder)
 
 
 def glob(pattern: Path | Sequence[Path]) -> list[str]:
@@ -239,8 +239,8 @@ def copy(src: Path, dst: Path, overwrite: bool = False) -> None:
     """
     source, target = as_path("copy", src), as_path("copy", dst)
     _refuse_other("copy", target, overwrite)
-    with file_errors(target), writing_whole(target) as place:
-        shutil.copyfile(source, place)
+    with file_errors(target), writing_whole(target) as temporary:
+        shutil.copyfile(source, temporary)
 
 
 def rename(src: Path, dst: Path, overwrite: bool = False) -> None:

@@ -442,8 +442,8 @@ def is_jpeg(contents: TensorLike, name: str | None = None) -> Tensor:
     strings = text_tensor("is_jpeg", "contents", contents)
 
     def call(array):
-        found = [images.format_of(data) == "JPEG" for data in texts(array)]
-        return [np.array(found, bool).reshape(array.shape)]
+        are_jpeg = [images.format_of(data) == "JPEG" for data in texts(array)]
+        return [np.array(are_jpeg, bool).reshape(array.shape)]
 
     return host_op("is_jpeg", call, [strings], [TensorSpec(strings.shape, "bool")])[0]
 

@@ -165,9 +165,9 @@ def parse_single_example(
     wanted, rows = _parted(who, features)
 
     def call(serialized):
-        found = _features(serialized.item())
-        arrays = [_array(who, name, found.get(name), f) for name, f in wanted.items()]
-        return arrays + [_row(who, *key, found) for key in rows]
+        example = _features(serialized.item())
+        arrays = [_array(who, name, example.get(name), f) for name, f in wanted.items()]
+        return arrays + [_row(who, *key, example) for key in rows]
 
     specs = [feature.spec() for feature in wanted.values()]
     specs += [TensorSpec([None], dtype) for _, dtype in rows]
@@ -219,9 +219,9 @@ def parse_example(
         examples = [_features(each) for each in texts(serialized)]
         arrays = [_batch(who, name, examples, f) for name, f in wanted.items()]
         for key in rows:
-            found = [_row(who, *key, example) for example in examples]
-            arrays.append(np.concatenate([_no_values(key[1]), *found]))
-            arrays.append(np.array([len(row) for row in found], np.int64))
+            values = [_row(who, *key, example) for example in examples]
+            arrays.append(np.concatenate([_no_values(key[1]), *values]))
+            arrays.append(np.array([len(row) for row in values], np.int64))
         return arrays
 
     count = serialized.shape[0]
@@ -230,10 +230,10 @@ def parse_example(
         specs += [TensorSpec([None], dtype), TensorSpec([count], "int64")]
     tensors = list(host_op(who, call, [serialized], specs))
     parts = tensors[len(wanted) :]
-    found = dict(zip(rows, zip(parts[::2], parts[1::2]), strict=True))
+    ragged = dict(zip(rows, zip(parts[::2], parts[1::2]), strict=True))
     dense = dict(zip(wanted, tensors, strict=False))
     return {
-        name: dense[name] if name in dense else _of_batch(who, name, f, found)
+        name: dense[name] if name in dense else _of_batch(who, name, f, ragged)
         for name, f in features.items()
     }
 
@@ -275,9 +275,11 @@ def parse_single_sequence_example(
             if number <= 2:
                 check(kind == LENGTH, "a part of a SequenceExample is not a message")
                 parts[number].append(value)
-        found = _entries(parts[1], _feature)
+        example = _entries(parts[1], _feature)
         steps = _entries(parts[2], _steps)
-        arrays = [_array(who, name, found.get(name), f) for name, f in context.items()]
+        arrays = [
+            _array(who, name, example.get(name), f) for name, f in context.items()
+        ]
         for name, feature in sequences.items():
             arrays.append(_sequence(who, name, steps.get(name), feature))
         return arrays
@@ -363,12 +365,12 @@ def _axes(feature):
     return keys, sizes
 
 
-def _row(who, name, dtype, found):
+def _row(who, name, dtype, example):
     """Return the values of a feature of varying length, empty if it is missing."""
-    if found.get(name) is None:
+    if example.get(name) is None:
         return _no_values(dtype)
     wanted = _Wanted((), dtype, True, True, None)
-    return _checked_values(who, name, found[name], wanted)
+    return _checked_values(who, name, example[name], wanted)
 
 
 def _no_values(dtype):
@@ -387,9 +389,9 @@ def _of_example(who, name, feature, values):
     return _sparse(who, name, feature, indices, entries, [])
 
 
-def _of_batch(who, name, feature, found):
+def _of_batch(who, name, feature, columns):
     """Return the tensor of a feature of varying length in many examples."""
-    pairs = [found[key] for key in _keys_of(who, name, feature)]
+    pairs = [columns[key] for key in _keys_of(who, name, feature)]
     entries, lengths = pairs[-1]
     rows = RaggedTensor.from_row_lengths(entries, lengths, validate=False)
     if isinstance(feature, RaggedFeature):
@@ -476,11 +478,11 @@ def _features(data):
 
 def _entries(parts, read):
     """Return the entries of a map; the last value of a name wins."""
-    found = {}
+    entries = {}
     for part in parts:
         for name, value in map_entries(part):
-            found[bytes(name).decode(errors="replace")] = read(value)
-    return found
+            entries[bytes(name).decode(errors="replace")] = read(value)
+    return entries
 
 
 def _feature(data):
@@ -505,19 +507,19 @@ def _steps(data):
 
 def _values(number, parts):
     """Return the values of a list as an array with one axis."""
-    found = []
+    values = []
     for part in parts:
         for field, kind, value in fields(part):
             if field != 1:
                 continue
             if number == 1:
                 check(kind == LENGTH, "a value of a BytesList is not bytes")
-                found.append(bytes(value))
+                values.append(bytes(value))
             elif number == 2:
                 check(
                     kind in (LENGTH, FIXED32), "a value of a FloatList is not a float"
                 )
-                found.append(packed_float(value))
+                values.append(packed_float(value))
             else:
                 check(
                     kind in (LENGTH, VARINT),
@@ -525,21 +527,21 @@ def _values(number, parts):
                 )
                 is_one = kind == VARINT
                 one = np.array([signed(value)]) if is_one else packed_varints(value)
-                found.append(one)
+                values.append(one)
     if number == 1:
-        return make_text(found, (len(found),))
+        return make_text(values, (len(values),))
     empty = np.zeros(0, np.float32 if number == 2 else np.int64)
-    return found[0] if len(found) == 1 else np.concatenate([empty, *found])
+    return values[0] if len(values) == 1 else np.concatenate([empty, *values])
 
 
 # ------------------------------------------------------------------- the arrays
 
 
-def _array(who, name, found, feature):
+def _array(who, name, content, feature):
     """Return the array of a feature of one example."""
-    if found is None:
+    if content is None:
         return _missing(who, name, feature)
-    values = _checked_values(who, name, found, feature)
+    values = _checked_values(who, name, content, feature)
     if feature.is_sequence:
         if values.size % feature.size:
             raise InvalidArgumentError(
@@ -571,8 +573,8 @@ def _empty(feature, shape):
     return empty_values(np, shape, np.dtype(as_dtype(feature.dtype).as_numpy_dtype))
 
 
-def _checked_values(who, name, found, feature):
-    number, parts = found
+def _checked_values(who, name, content, feature):
+    number, parts = content
     if number != LISTS[feature.dtype]:
         raise InvalidArgumentError(
             f"{who}: the feature {name!r} has dtype {NAMES[number]}, but features "
@@ -582,7 +584,7 @@ def _checked_values(who, name, found, feature):
 
 
 def _batch(who, name, examples, feature):
-    rows = [_array(who, name, found.get(name), feature) for found in examples]
+    rows = [_array(who, name, example.get(name), feature) for example in examples]
     if not feature.is_sequence:
         shape = (len(rows), *feature.shape)
         batch = _empty(feature, shape)

@@ -189,12 +189,12 @@ def decode_proto(
     batch = messages.shape
 
     def call(array):
-        found = [_read(text, chosen) for text in texts(array)]
-        counts = [[len(found_one[f.number]) for f in chosen] for found_one in found]
+        messages = [_read(text, chosen) for text in texts(array)]
+        counts = [[len(message[f.number]) for f in chosen] for message in messages]
         shape = (*array.shape, len(chosen))
         sizes = np.array(counts, np.int32).reshape(shape)
         columns = zip(chosen, output_dtypes)
-        return [sizes, *[_column(found, f, d, array.shape) for f, d in columns]]
+        return [sizes, *[_column(messages, f, d, array.shape) for f, d in columns]]
 
     specs = [TensorSpec((*batch, len(chosen)), "int32")]
     specs += [TensorSpec((*batch, None), dtype) for dtype in output_dtypes]
@@ -204,19 +204,19 @@ def decode_proto(
 
 def _read(data, chosen):
     """Return the values of the chosen fields of a message, by field number."""
-    found = {field.number: [] for field in chosen}
+    by_field = {field.number: [] for field in chosen}
     by_number = {field.number: field for field in chosen}
     try:
         for number, wire, value in fields(data):
             field = by_number.get(number)
             values = field and _values(field.kind, wire, value)
             if values and field.repeated:
-                found[number] += values
+                by_field[number] += values
             elif values:  # the last one counts
-                found[number] = values[-1:]
+                by_field[number] = values[-1:]
     except InvalidArgumentError as error:
         raise DataLossError(f"decode_proto: {error}") from error
-    return found
+    return by_field
 
 
 def _values(kind, wire, value):
@@ -243,9 +243,9 @@ def _number(kind, n):
     return n if kind.name == "uint64" else signed(n)
 
 
-def _column(found, field, dtype, shape):
+def _column(messages, field, dtype, shape):
     """Return the padded values of a field of all messages."""
-    rows = [values[field.number] for values in found]
+    rows = [values[field.number] for values in messages]
     most = max([1, *map(len, rows)])
     is_text = dtype.name == "string"
     default = field.default if field.default is not None else b"" if is_text else 0
@@ -263,7 +263,7 @@ def _message_of(who, message_type, source):
     if isinstance(source, str) and source in ("", "local://"):
         messages, where = LOCAL, "'local://'"
     else:
-        messages, where = _described(_descriptor_set(who, source)), "descriptor_source"
+        messages, where = _describe(_descriptor_set(who, source)), "descriptor_source"
     if message_type not in messages:
         raise InvalidArgumentError(
             f"{who}: {where} has no message_type {message_type!r}; it has "
@@ -286,7 +286,7 @@ def _descriptor_set(who, source):
         ) from None
 
 
-def _described(data):
+def _describe(data):
     """Return the fields of all messages of a ``FileDescriptorSet``, by name."""
     messages, enums = {}, {}
     for file in _parts(data, 1):
@@ -300,11 +300,13 @@ def _described(data):
             messages[full_name] = _parts(message, 2)
             waiting += [(full_name, x, depth + 1) for x in _parts(message, 3)]
             _keep_enums(enums, full_name, _parts(message, 4))
-    return {name: _fields_of(found, enums) for name, found in messages.items()}
+    return {
+        name: _fields_of(descriptors, enums) for name, descriptors in messages.items()
+    }
 
 
 def _fields_of(descriptors, enums):
-    found = {}
+    by_name = {}
     for data in descriptors:
         numbers = {n: value for n, wire, value in fields(data) if wire == VARINT}
         kind = KINDS.get(numbers.get(5))
@@ -312,8 +314,8 @@ def _fields_of(descriptors, enums):
             name, repeated = _text(data, 1), numbers.get(4) == REPEATED
             values = enums.get(_text(data, 6).lstrip("."), [])
             default = None if repeated else _default(kind, data, values)
-            found[name] = Field(name, numbers.get(3), kind, repeated, default)
-    return found
+            by_name[name] = Field(name, numbers.get(3), kind, repeated, default)
+    return by_name
 
 
 def _default(kind, data, values):
@@ -354,5 +356,5 @@ def _parts(data, wanted):
 
 
 def _text(data, wanted):
-    found = _parts(data, wanted)
-    return bytes(found[-1]).decode("utf-8", "replace") if found else ""
+    parts = _parts(data, wanted)
+    return bytes(parts[-1]).decode("utf-8", "replace") if parts else ""

@@ -136,10 +136,12 @@ def deserialize_many_sparse(
                 f"{who}: there must be rows, all of the same rank, for a result of rank "
                 f"{'n' if rank is None else rank}, got ranks {sorted(ranks)}"
             )
-        places = [np.insert(indices, 0, i, 1) for i, (indices, *_) in enumerate(rows)]
+        batch_indices = [
+            np.insert(indices, 0, i, 1) for i, (indices, *_) in enumerate(rows)
+        ]
         sizes = np.max([shape for *_, shape in rows], axis=0)
         return [
-            np.concatenate(places),
+            np.concatenate(batch_indices),
             np.concatenate([values for _, values, _ in rows]),
             np.array([len(rows), *sizes], np.int64),
         ]

@@ -113,8 +113,8 @@ class TensorProto(Message):
         return bytes(self._last(4, LENGTH, b""))
 
     def _last(self, field, kind, default):
-        found = [x for n, k, x in fields(self._data) if n == field and k == kind]
-        return found[-1] if found else default
+        values = [x for n, k, x in fields(self._data) if n == field and k == kind]
+        return values[-1] if values else default
 
     def SerializeToString(self, deterministic: bool | None = None) -> bytes:
         """The message as bytes."""

@@ -77,12 +77,12 @@ def tensor_proto(array):
     """Return the bytes of the ``TensorProto`` of an array."""
     array = np.asarray(array)
     number = NUMBERS[as_dtype(array.dtype).name]
-    found = put_int(1, number) + put_shape(array.shape)
+    proto = put_int(1, number) + put_shape(array.shape)
     if is_text(array.dtype):
-        found += b"".join([put_bytes(8, text) for text in texts(array)])
+        proto += b"".join([put_bytes(8, text) for text in texts(array)])
     elif array.size:
-        found += put_bytes(4, array.astype(array.dtype.newbyteorder("<")).tobytes())
-    return found
+        proto += put_bytes(4, array.astype(array.dtype.newbyteorder("<")).tobytes())
+    return proto
 
 
 def put_shape(shape):
@@ -159,17 +159,17 @@ def read_tensor_proto(data, dtype):
 
 def _checked_content(data, shape):
     """Decode strings: all lengths, then the bytes, as in TensorFlow's sparse tensors."""
-    place, lengths, strings = 0, [], []
+    offset, lengths, strings = 0, [], []
     for _ in range(math.prod(shape)):
-        length, place = read_varint(data, place)
+        length, offset = read_varint(data, offset)
         lengths.append(length)
     check(
-        sum(lengths) == len(data) - place,
+        sum(lengths) == len(data) - offset,
         f"{len(data)} bytes do not match the lengths of the strings",
     )
     for length in lengths:
-        strings.append(bytes(data[place : place + length]))
-        place += length
+        strings.append(bytes(data[offset : offset + length]))
+        offset += length
     return np.array([*strings, None], object)[:-1].reshape(shape)
 
 

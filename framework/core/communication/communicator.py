@@ -84,8 +84,8 @@ class Communicator:
 
     def any(self, flag):
         """Return whether ``flag`` is true on any rank."""
-        (found,) = self.all_reduce([np.array(flag, bool)], "max")
-        return bool(found)
+        (is_any,) = self.all_reduce([np.array(flag, bool)], "max")
+        return bool(is_any)
 
     def all_gather_object(self, value):
         """Return the values of all ranks as a list; they are pickled for transport."""

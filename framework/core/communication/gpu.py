@@ -197,8 +197,8 @@ def _usable(library):
         raise ImportError(f"{SETTING}=nccl, but NCCL is not installed: {INSTALL}")
     if setting:
         return [setting]
-    found = ["mpi"] if mpi_takes_gpu_arrays(library) else []
-    return [*found, "host"] if load_nccl() is None else [*found, "nccl", "host"]
+    own = ["mpi"] if mpi_takes_gpu_arrays(library) else []
+    return [*own, "host"] if load_nccl() is None else [*own, "nccl", "host"]
 
 
 def mpi_takes_gpu_arrays(library):

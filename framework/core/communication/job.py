@@ -37,7 +37,7 @@ def communicator() -> Communicator:
     if not _JOB:
         with _MAKING:
             if not _JOB:
-                _JOB.append(_joined())
+                _JOB.append(_join())
     return _JOB[0]
 
 
@@ -47,7 +47,7 @@ def count_step():
         _JOB[0].begin_step()
 
 
-def _joined():
+def _join():
     size = launched_size()
     is_asked_for = os.environ.get("TAPEWRIGHT_MPI", "0") not in ("", "0")
     if size <= 1 and not is_asked_for and "mpi4py.MPI" not in sys.modules:

@@ -128,9 +128,12 @@ def as_bytes(array):
 
 def parts_for_others(rows, rank):
     """Return rows as buffers for MPI: row i for or from rank i, nothing for ``rank``."""
-    counts, places = [rows[0].nbytes] * len(rows), np.arange(len(rows)) * rows[0].nbytes
+    counts, offsets = (
+        [rows[0].nbytes] * len(rows),
+        np.arange(len(rows)) * rows[0].nbytes,
+    )
     counts[rank] = 0
-    return [as_bytes(rows), (counts, places.tolist())]
+    return [as_bytes(rows), (counts, offsets.tolist())]
 
 
 # --- half precision, with a scale for each row

@@ -246,9 +246,9 @@ class _Library:
         return array.__array_interface__["data"][0]
 
     def pointer(self, array):
-        found = self.ctypes.c_void_p(array.__array_interface__["data"][0])
-        found.array = array  # keeps it alive as long as the call
-        return found
+        pointer = self.ctypes.c_void_p(array.__array_interface__["data"][0])
+        pointer.array = array  # keeps it alive as long as the call
+        return pointer
 
     def gemm(self, letter, left, right, target, sizes, alpha, beta, a, b, out):
         c, index, real = self.ctypes, self.index, self.real[letter]
@@ -335,8 +335,8 @@ def _agrees():
                     return False
         triangle = np.tril(a[:5, :5], -1) + np.eye(5, dtype=dtype)
         for matrix, lower in ((triangle, True), (triangle.T, False)):
-            found = trsm(matrix, matrix @ a[:5, :3], lower)
-            if found is None or not np.array_equal(found, a[:5, :3]):
+            solution = trsm(matrix, matrix @ a[:5, :3], lower)
+            if solution is None or not np.array_equal(solution, a[:5, :3]):
                 return False
         x, y = a.ravel(), a[::-1].ravel()
         wanted = 3 * x + y

@@ -105,10 +105,10 @@ def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
         >>> tw.config.list_logical_devices("CPU")
         [LogicalDevice(name='/device:CPU:0', device_type='CPU')]
     """
-    found = _physical(device_type, lambda: range(devices.gpu_count()[0]))
+    physical = _physical(device_type, lambda: range(devices.gpu_count()[0]))
     return [
         LogicalDevice(name.replace("physical_device", "device"), kind)
-        for name, kind in found
+        for name, kind in physical
     ]
 
 
@@ -118,9 +118,9 @@ def _physical(device_type, gpu_numbers):
             f"device_type must be 'CPU', 'GPU' or None, got {device_type!r}"
         )
     wanted = None if device_type is None else device_type.upper()
-    found = [("CPU", 0)] if wanted in (None, "CPU") else []
-    found += [("GPU", i) for i in gpu_numbers()] if wanted in (None, "GPU") else []
-    return [PhysicalDevice(f"/physical_device:{kind}:{i}", kind) for kind, i in found]
+    pairs = [("CPU", 0)] if wanted in (None, "CPU") else []
+    pairs += [("GPU", i) for i in gpu_numbers()] if wanted in (None, "GPU") else []
+    return [PhysicalDevice(f"/physical_device:{kind}:{i}", kind) for kind, i in pairs]
 
 
 def gpu_device_name() -> str:

@@ -251,13 +251,13 @@ def parse_device(name: Any, who: str = "device") -> tuple[str, int | None]:
         (('GPU', 1), ('CPU', None))
     """
     text = getattr(name, "name", name)
-    found = _DEVICE_NAME.fullmatch(text) if isinstance(text, str) else None
-    if found is None:
+    match = _DEVICE_NAME.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
         raise ValueError(
             f"{who}: name must be like 'CPU', 'GPU' or '/GPU:1', got {name!r}"
             f"{_device_meant(str(text))}"
         )
-    kind, number = found.groups()
+    kind, number = match.groups()
     return kind.upper(), None if number is None else int(number)
 
 

@@ -90,13 +90,13 @@ def parallel_map(
 ) -> list[R]:
     """Return ``function(item)`` for each item, in order: see `parallel_for`."""
     items = list(items)
-    found: list[Any] = [None] * len(items)
+    results: list[Any] = [None] * len(items)
 
     def work(i):
-        found[i] = function(items[i])
+        results[i] = function(items[i])
 
     parallel_for(work, range(len(items)), entries)
-    return found
+    return results
 
 
 def _submitted(function, *arguments):

@@ -50,14 +50,14 @@ class Provenance:
 
 def merge_provenance(op, interpreter, keys):
     """Return the key of an output not on a tape: None, or its inputs' `Provenance`."""
-    found = None
+    merged = None
     for key in keys:
-        if key is None or key is found:
+        if key is None or key is merged:
             continue
         if type(key) is not Provenance:
             return _new_provenance(op, interpreter, keys)
-        found = key if found is None else _union(found, key)
-    return found
+        merged = key if merged is None else _union(merged, key)
+    return merged
 
 
 @functools.lru_cache(1024)

@@ -118,10 +118,10 @@ def _user_frame():
 
 def line_of_error(error):
     """Return the user's innermost line in a traceback, "file:line", or None."""
-    found, step = None, error.__traceback__
+    line, step = None, error.__traceback__
     while step is not None:
         file = step.tb_frame.f_code.co_filename
         if not file.startswith(_NOT_THE_USERS):
-            found = f"{file}:{step.tb_lineno}"
+            line = f"{file}:{step.tb_lineno}"
         step = step.tb_next
-    return found
+    return line

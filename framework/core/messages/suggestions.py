@@ -273,16 +273,16 @@ def _functions(frame, title):
     code, variables = frame.f_code, {**frame.f_globals, **frame.f_locals}
     names = {*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars}
     names.add(title.rpartition(".")[2])  # `__init__` stands in no code
-    found, waiting = {}, [variables]
-    while waiting and len(found) < _COMPARED:
+    values_by_id, waiting = {}, [variables]
+    while waiting and len(values_by_id) < _COMPARED:
         space = waiting.pop()
         for value in [space[name] for name in names & space.keys()]:
-            if id(value) not in found:
-                found[id(value)] = value
+            if id(value) not in values_by_id:
+                values_by_id[id(value)] = value
                 cls = value if isinstance(value, type) else type(value)
                 waiting += [vars(base) for base in cls.__mro__]
                 waiting.append(getattr(value, "__dict__", {}))
-    functions = [each for each in found.values() if isinstance(each, _FUNCTIONS)]
+    functions = [each for each in values_by_id.values() if isinstance(each, _FUNCTIONS)]
     functions = [inspect.unwrap(getattr(f, "__func__", f)) for f in functions]
     return [each for each in functions if getattr(each, "__qualname__", None) == title]
 

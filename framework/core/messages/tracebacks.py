@@ -106,15 +106,15 @@ def _filtered(error, trace):
 
 def _chain(error):
     """Return an exception with its causes, contexts and subexceptions, each once."""
-    found, waiting = [], [error]
+    errors, waiting = [], [error]
     while waiting:
         each = waiting.pop()
-        if each is not None and all([each is not other for other in found]):
-            found.append(each)
+        if each is not None and all([each is not other for other in errors]):
+            errors.append(each)
             waiting += [each.__cause__, each.__context__]
             if isinstance(each, BaseExceptionGroup):
                 waiting += each.exceptions
-    return found
+    return errors
 
 
 def _user_frames(trace):

@@ -36,9 +36,9 @@ def import_lazily(module, **names):
     def find(name):
         if name not in names:
             raise _missing(module, name)
-        place, _, member = names[name].partition(":")
+        path, _, member = names[name].partition(":")
         with nullcontext() if _is_importing() else _LOCK:
-            value = import_module(place)
+            value = import_module(path)
         space[name] = value = getattr(value, member) if member else value
         return value
 

@@ -401,8 +401,8 @@ def _cupy():
 
     cupy = sys.modules.get("cupy")
     if cupy is None:
-        found = _or_none(util.find_spec, "cupy")
-        return "installed, not imported" if found else "not installed"
+        spec = _or_none(util.find_spec, "cupy")
+        return "installed, not imported" if spec else "not installed"
     try:
         return f"{cupy.__version__}, devices: {cupy.cuda.runtime.getDeviceCount()}"
     except (RuntimeError, AttributeError) as error:  # CUDA's errors are RuntimeErrors

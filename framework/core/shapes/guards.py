@@ -133,11 +133,11 @@ class Guards:
             for a in sorted(inside, key=repr)
         ]
         changes = [*[[a] for a in sorted(inside, key=repr)], *alike, list(inside)]
-        found = [
+        candidates = [
             {**self.examples, **{a: self.examples[a] * abs(factor) for a in each}}
             for each in changes
         ]
-        return [example for example in found if evaluate(expression, example) == 0]
+        return [example for example in candidates if evaluate(expression, example) == 0]
 
     def broken_by(self, sizes):
         """Return the first condition that sizes (`DimSymbol` -> number) violate, or None.
