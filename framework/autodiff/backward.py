@@ -51,10 +51,10 @@ def endpoints(tape, targets, sources):
             else:
                 tensors[id(target)] = target
     for source in sources:
-        found = source_keys(tape, source)
-        if not found and id(source) in tensors and source.dtype.is_differentiable:
-            found = (own.setdefault(id(source), next_key()),)
-        keys.append(found)
+        known_keys = source_keys(tape, source)
+        if not known_keys and id(source) in tensors and source.dtype.is_differentiable:
+            known_keys = (own.setdefault(id(source), next_key()),)
+        keys.append(known_keys)
     pairs = []
     for target in targets:
         tensor = tensors[id(target)]
@@ -153,10 +153,10 @@ def _by_ops(record, g, cotangents, useful):
     """Pull bfloat16 arrays back by ops, since NumPy's operators would not round."""
     many = type(g) is list
     parts = [None if c is None else new_tensor(c) for c in (g if many else (g,))]
-    found = {}
+    slopes = {}
     with use_interpreters(()):
-        record[0].on_tensors(record, parts if many else parts[0], found, useful)
-    for key, d in found.items():
+        record[0].on_tensors(record, parts if many else parts[0], slopes, useful)
+    for key, d in slopes.items():
         if isinstance(d, IndexedSlices):
             d = IndexedSlices(d.values.array, d.indices.array, d.dense_shape)
         else:

@@ -109,11 +109,12 @@ def second_derivatives(tape, target, key, sources, own, interpreters):
         cotangents = {}
         seed_cotangent(cotangents, key, target, None, False)
         pull_back(both, cotangents, own, False, False, inside)
-        found = [sum_cotangents(cotangents, keys) for keys in own]
-        found = [
-            g if g is None else convert_to_tensor(to_gradient(g, False)) for g in found
+        gradients = [sum_cotangents(cotangents, keys) for keys in own]
+        gradients = [
+            g if g is None else convert_to_tensor(to_gradient(g, False))
+            for g in gradients
         ]
-    for g, shape in zip(found, shapes):
+    for g, shape in zip(gradients, shapes):
         rows = []
         for unit in _units(g) if g is not None and g.key in both.known else ():
             seeds = {g.key: unit}
@@ -175,7 +176,9 @@ def _can_be_traced(tape, interpreters):
 def _add_traced_parts(tape, cotangents, interpreters):
     """Trace a branch that does the work of `_add_parts` if values coincide."""
     # The parts of one factorization do not enter those of another: the order is free.
-    for i, ((op, x, outputs, _), *_) in enumerate(_Pass(tape, interpreters).found):
+    for i, ((op, x, outputs, _), *_) in enumerate(
+        _Pass(tape, interpreters).factorizations
+    ):
         parts = _Pass(tape.copied(), interpreters).traced_parts
         choices = partial(parts, cotangents, i), lambda: [None]
         (part,) = hooks.branch.call(f"{op.name}_limits", any_coincide(outputs), choices)
@@ -194,8 +197,8 @@ class _Pass:
         calls = {}
         for entry in tape.confluent:
             calls.setdefault((entry[0], entry[1].key), []).append(entry)
-        self.found = [*calls.values()]
-        self.picks = [_coinciding(entries[0][2]) for entries in self.found]
+        self.factorizations = [*calls.values()]
+        self.picks = [_coinciding(entries[0][2]) for entries in self.factorizations]
 
     def add_parts(self, seeds, first, depth):
         """Add to ``seeds`` the parts of the factorizations from ``first`` on.
@@ -203,8 +206,8 @@ class _Pass:
         ``depth`` is the number of derivatives already taken in this pass.
         """
         # A later factorization first: its part belongs to the cotangents of the others.
-        for i in range(len(self.found) - 1, first - 1, -1):
-            op, x, outputs, _ = self.found[i][0]
+        for i in range(len(self.factorizations) - 1, first - 1, -1):
+            op, x, outputs, _ = self.factorizations[i][0]
             if self.picks[i] is None:
                 continue
             cotangent, vectors = self._cotangents(seeds, self._outputs(i))
@@ -229,7 +232,7 @@ class _Pass:
             cotangent, vectors = self._cotangents(seeds, self._outputs(i))
             if vectors is None:
                 return [None]
-            op, x, outputs, _ = self.found[i][0]
+            op, x, outputs, _ = self.factorizations[i][0]
             turn, rule, names = op.confluent_rules
             turns = turn(outputs, vectors)
             combined = reshape(_combination(turns), ())
@@ -251,8 +254,8 @@ class _Pass:
 
         def slopes(row):
             unit, at = row
-            found = self._pulled_back(cotangent, reshape(unit, shape), i)
-            return [reshape(v, (batch, *tuple(v.shape)[-2:]))[at] for v in found]
+            jacobians = self._pulled_back(cotangent, reshape(unit, shape), i)
+            return [reshape(v, (batch, *tuple(v.shape)[-2:]))[at] for v in jacobians]
 
         xp = devices.current_module()
         units = xp.eye(batch * count, dtype=cotangent.array.dtype)
@@ -273,7 +276,7 @@ class _Pass:
 
     def _outputs(self, i):
         """Return the values of all calls, the first kind of vectors of all calls, ..."""
-        return list(zip(*[outputs for _, _, outputs, _ in self.found[i]]))
+        return list(zip(*[outputs for _, _, outputs, _ in self.factorizations[i]]))
 
     def _cotangents(self, seeds, outputs):
         """Return the cotangents of values and vectors, None for outputs without one."""
@@ -288,10 +291,12 @@ class _Pass:
         ]
 
     def _count(self, i, depth):
-        order = max([entry[3] for entry in self.found[i]]) + depth
+        order = max([entry[3] for entry in self.factorizations[i]]) + depth
         if order >= MOST:
-            raise InvalidArgumentError(NO_ORDER.format(who=self.found[i][0][0].name))
-        same = {id(outputs) for _, _, outputs, _ in self.found[i]}
+            raise InvalidArgumentError(
+                NO_ORDER.format(who=self.factorizations[i][0][0].name)
+            )
+        same = {id(outputs) for _, _, outputs, _ in self.factorizations[i]}
         for each in self.outer:
             for entry in each.confluent:
                 if id(entry[2]) in same:
@@ -307,7 +312,7 @@ class _Pass:
             ValueError: If the result depends on the basis of coinciding values: a part
                 that must be 0 is not, or does not stay 0 as the vectors rotate.
         """
-        op, _, outputs, _ = self.found[i][0]
+        op, _, outputs, _ = self.factorizations[i][0]
         values, *vectors = outputs
         turn, _, _ = op.confluent_rules
         shape = tuple(values.shape)
@@ -321,14 +326,14 @@ class _Pass:
         entries = concat(entries, axis=0)
         if entries.key not in self.tape.known:
             return None
-        found = self._derivatives(entries, i, depth)
-        turns += turn(outputs, [each[0] for each in found])
-        self._check(op, turns, [*cotangents, *found])
+        derivatives = self._derivatives(entries, i, depth)
+        turns += turn(outputs, [each[0] for each in derivatives])
+        self._check(op, turns, [*cotangents, *derivatives])
         if not moves:
             return None
         own = np.stack([np.arange(rows.size), rows // count], -1)
         slopes = []
-        for v, each in zip(vectors, found):
+        for v, each in zip(vectors, derivatives):
             inner = tuple(v.shape)[-2:]
             each = reshape(each[1:], (rows.size, batch, *inner))
             each = scatter_rows(
@@ -358,7 +363,7 @@ class _Pass:
             ).full([tuple(v.shape) for v in vectors])
         else:
             jacobians = self._row_by_row(entries, keys, i, depth)
-        calls, sums = len(self.found[i]), []
+        calls, sums = len(self.factorizations[i]), []
         for k in range(0, len(vectors), calls):
             parts = [conjugate(x) for x in jacobians[k : k + calls] if x is not None]
             shape = (entries.shape[0], *vectors[k].shape)

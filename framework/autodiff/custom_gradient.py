@@ -296,8 +296,10 @@ class _BatchedCall:
                 self.name,
             )
         mapped = [*self.mapped, *[False] * len(self.variables)]
-        found = [self._gathered(g, m) for g, m in zip(answer, mapped)]
-        return found if variables is None else (found[:count], found[count:])
+        gradients = [self._gathered(g, m) for g, m in zip(answer, mapped)]
+        return (
+            gradients if variables is None else (gradients[:count], gradients[count:])
+        )
 
     def _gathered(self, gradient, is_mapped):
         """Return the gradients of a mapped input, or their sum for any other input."""
@@ -472,10 +474,10 @@ def _gradients(interpreters, variables, f, args, kwargs, state, *cotangents):
         if out.dtype.is_differentiable
     ]
     targets, seeds = [out for out, _ in pairs], [c for _, c in pairs]
-    found = tape.gradient(targets, [*sources, *variables], output_gradients=seeds)
-    by_id = {id(x): g for x, g in zip(sources, found)}
+    results = tape.gradient(targets, [*sources, *variables], output_gradients=seeds)
+    by_id = {id(x): g for x, g in zip(sources, results)}
     gradients = [by_id.get(id(x)) for x in flat]
-    return (gradients, found[len(sources) :]) if variables else gradients
+    return (gradients, results[len(sources) :]) if variables else gradients
 
 
 def _set_apart(x):

@@ -175,11 +175,11 @@ def explain_missing(variables):
         known = paths.get(id(remains))
         if known is None:
             known = paths[id(remains)] = _Paths(remains.tape, remains.targets)
-        found = known.why(0, variable)
-        if found.connected:  # but the gradient was None
+        reason = known.why(0, variable)
+        if reason.connected:  # but the gradient was None
             text = "a gradient function on the path returned None"
-            found = Explanation(found.source, "no_derivative", text, found.path)
-        lines.append("\n  " + found.in_a_line(variable.path))
+            reason = Explanation(reason.source, "no_derivative", text, reason.path)
+        lines.append("\n  " + reason.in_a_line(variable.path))
     if len(explained) > _LISTED:
         lines.append(f"\n  and {len(explained) - _LISTED} more")
     return "".join(lines)

@@ -348,9 +348,9 @@ class Tangents(Interpreter):
             return
         if type(tensor.key) is not int:
             tensor.key = next_key()
-        place = _Place(tensor, self.forget)
-        place.key = tensor.key
-        self.known[tensor.key] = (tangent, place)
+        reference = _KeyedRef(tensor, self.forget)
+        reference.key = tensor.key
+        self.known[tensor.key] = (tangent, reference)
 
     def tangent_of(self, value):
         if isinstance(value, Variable):
@@ -382,13 +382,13 @@ class Tangents(Interpreter):
             return outputs
         with use_interpreters(below), np.errstate(all="ignore"):
             try:
-                found = _jvp_of_op(op, inputs, attributes, outputs, tangents, below)
+                jvps = _jvp_of_op(op, inputs, attributes, outputs, tangents, below)
             except (
                 GradientLookupError
             ) as error:  # raised by `tangent_of`: it may not matter
                 self._fail(each, error)
                 return outputs
-        for out, tangent in zip(each, found):
+        for out, tangent in zip(each, jvps):
             if kind_of(out.array.dtype) in "fc":
                 self.put(out, tangent)
         return outputs
@@ -398,8 +398,8 @@ class Tangents(Interpreter):
         _, _, inputs, *_ = record
         tangents = {key: self.known[key][0] for key in inputs}
         with use_interpreters(below), np.errstate(all="ignore"):
-            found = _transposed_vjp(record, outputs, tangents, below)
-        for out, tangent in zip(outputs, found):
+            jvps = _transposed_vjp(record, outputs, tangents, below)
+        for out, tangent in zip(outputs, jvps):
             self.failed.pop(out.key, None)
             self.put(out, tangent)
 
@@ -415,7 +415,7 @@ class Tangents(Interpreter):
                 self._fail(outputs, self.failed[x.key])
 
 
-class _Place(weakref.ref):
+class _KeyedRef(weakref.ref):
     """Weak reference to a tensor, with its key."""
 
     __slots__ = ("key",)
@@ -425,12 +425,12 @@ def _forgetter(tangents):
     """Return a callback that drops the tangent of a dead tensor, and keeps nothing alive."""
     owner = weakref.ref(tangents)
 
-    def forget(place):
+    def forget(reference):
         alive = owner()
         if alive is not None:
-            known = alive.known.get(place.key)
-            if known is not None and known[1] is place:
-                del alive.known[place.key]
+            known = alive.known.get(reference.key)
+            if known is not None and known[1] is reference:
+                del alive.known[reference.key]
 
     return forget
 
@@ -450,9 +450,9 @@ def _jvp_of_op(op, inputs, attributes, outputs, tangents, below):
         return [_elementwise_jvp(op, inputs, attributes, outputs, tangents)]
     # A linear op without rules passes no gradient on purpose.
     if op.linear and op.rules:
-        found = _linear_jvp(op, inputs, attributes, tangents)
-        if found is not None:
-            return found if several else [found]
+        jvps = _linear_jvp(op, inputs, attributes, tangents)
+        if jvps is not None:
+            return jvps if several else [jvps]
     recorder = op.recorders[tuple([t is not None for t in tangents])]
     record = recorder(attributes, outputs, *inputs)
     by_key = {x.key: t for x, t in zip(inputs, tangents) if t is not None}
@@ -477,10 +477,10 @@ def _elementwise_jvp(op, inputs, attributes, out, tangents):
             continue
         if tangent.array.shape != shape:
             tangent = broadcast_to(tangent, shape)
-        record, found = op.recorders[str(i)](attributes, out, *inputs), {}
+        record, parts = op.recorders[str(i)](attributes, out, *inputs), {}
         pullback, *_ = record
-        pullback.on_tensors(record, tangent, found, None)
-        part = found[x.key]
+        pullback.on_tensors(record, tangent, parts, None)
+        part = parts[x.key]
         total = part if total is None else total + part
     return total if total.array.shape == shape else broadcast_to(total, shape)
 
@@ -519,13 +519,13 @@ def _transposed_vjp(record, outputs, tangents, below):
     cotangents = [_zeros(out) for out in outputs]
     for cotangent in cotangents:
         inner.watch(cotangent)
-    found, seeds, on_arrays = {}, {}, not below
+    parts, seeds, on_arrays = {}, {}, not below
     with use_interpreters((*below, inner)):
         pullback, output, *_ = record
         g = cotangents if type(output) is tuple else cotangents[0]
-        pullback.on_tensors(record, g, found, None)
-        found = {key: _dense(part) for key, part in found.items()}
-    for key, part in found.items():
+        pullback.on_tensors(record, g, parts, None)
+        parts = {key: _dense(part) for key, part in parts.items()}
+    for key, part in parts.items():
         if part.key in inner.known:
             seed = tangents[key]
             seed = seed.array if on_arrays else seed

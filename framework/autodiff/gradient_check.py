@@ -174,10 +174,10 @@ def check_gradients(
     rng = np.random.default_rng(seed)
     cotangents = [[random_like(rng, out) for out in differentiable_outputs(f, args)]]
     for n in range(1, order + 1):
-        found = _derivative(f, args, at, cotangents, n)
+        derivative = _derivative(f, args, at, cotangents, n)
         quotients = _quotients(f, args, at, cotangents, n - 1, delta)
-        _compare(n, at, found, quotients, rtol, atol)
-        if all(g is None for g in found):
+        _compare(n, at, derivative, quotients, rtol, atol)
+        if all(g is None for g in derivative):
             return
         cotangents.append([random_like(rng, args[i]) for i in at])
 
@@ -205,8 +205,8 @@ def _derivative(f, args, at, cotangents, order):
         lower = _derivative(f, args, at, cotangents, order - 1)
     pairs = [(v, c) for v, c in zip(lower, cotangents[order - 1]) if v is not None]
     targets, seeds = [v for v, _ in pairs], [convert_to_tensor(c) for _, c in pairs]
-    found = tape.gradient(targets, sources, output_gradients=seeds)
-    return [g if g is None else convert_to_tensor(g) for g in found]
+    gradients = tape.gradient(targets, sources, output_gradients=seeds)
+    return [g if g is None else convert_to_tensor(g) for g in gradients]
 
 
 def _contraction(f, args, at, cotangents, order):
@@ -247,9 +247,9 @@ def _at(f, args, i, value, at, cotangents, order):
         args[i].assign(kept)
 
 
-def _compare(order, at, found, quotients, rtol, atol):
+def _compare(order, at, derivative, quotients, rtol, atol):
     worst, message = 1.0, None
-    for i, g, quotient in zip(at, found, quotients):
+    for i, g, quotient in zip(at, derivative, quotients):
         got = np.zeros_like(quotient) if g is None else g.numpy()
         if got.shape != quotient.shape or got.dtype != quotient.dtype:
             raise AssertionError(

@@ -406,8 +406,8 @@ class GradientTape:
         for (tensor, key), seed in zip(pairs, seeds):
             seed_cotangent(cotangents, key, tensor, seed, on_arrays)
         with use_interpreters((ARRAY_EVAL,) if on_arrays else interpreters):
-            found = self._pull_back(tape, cotangents, keys, on_arrays, interpreters)
-        results = [to_gradient(g, on_arrays) for g in found]
+            gradients = self._pull_back(tape, cotangents, keys, on_arrays, interpreters)
+        results = [to_gradient(g, on_arrays) for g in gradients]
         if unconnected is UnconnectedGradients.NONE:
             self._keep_reasons(tape, pairs, flat_sources, results, cotangents.keys())
         else:
@@ -599,13 +599,13 @@ class GradientTape:
                              "must agree", target=target, source=source)  # fmt: skip
         if self._has_coinciding_values():
             with self._several_gradients():
-                found = self._looped_batch_jacobian(target, source, check)
+                jacobian = self._looped_batch_jacobian(target, source, check)
         elif not experimental_use_pfor:
-            found = self._looped_batch_jacobian(target, source, check)
+            jacobian = self._looped_batch_jacobian(target, source, check)
         else:
-            found = self._batched_batch_jacobian(target, source, bounds, check)
-        if found is not None:
-            return found
+            jacobian = self._batched_batch_jacobian(target, source, bounds, check)
+        if jacobian is not None:
+            return jacobian
         if unconnected is UnconnectedGradients.NONE:
             return None
         return _zeros(shape + inner[1:], source)
@@ -705,26 +705,26 @@ class GradientTape:
         tape, interpreters = self._begin()
         pairs, keys = endpoints(tape, [target], sources)
         ((tensor, key),) = pairs
-        found = [None] * len(sources)
+        jacobians = [None] * len(sources)
         if key is not None:
             passes = JacobianPass(tape, tensor, key, keys, interpreters, *bounds)
             with use_interpreters(interpreters), np.errstate(all="ignore"):
-                found = passes.full([tuple(s.shape) for s in sources])
-                found = [conjugate(j) for j in found]
-        self._keep_reasons(tape, pairs, sources, found)
-        return found
+                jacobians = passes.full([tuple(s.shape) for s in sources])
+                jacobians = [conjugate(j) for j in jacobians]
+        self._keep_reasons(tape, pairs, sources, jacobians)
+        return jacobians
 
     def _batched_batch_jacobian(self, target, source, bounds, check):
         tape, interpreters = self._begin()
         pairs, keys = endpoints(tape, [target], [source])
         ((tensor, key),) = pairs
-        found = None
+        jacobian = None
         if key is not None:
             passes = JacobianPass(tape, tensor, key, keys, interpreters, *bounds)
             with use_interpreters(interpreters), np.errstate(all="ignore"):
-                found = conjugate(passes.by_example(tuple(source.shape), check))
-        self._keep_reasons(tape, pairs, [source], [found])
-        return found
+                jacobian = conjugate(passes.by_example(tuple(source.shape), check))
+        self._keep_reasons(tape, pairs, [source], [jacobian])
+        return jacobian
 
     def _has_coinciding_values(self):
         """Return whether gradients have parts that a batched pass lacks; see `confluence`."""
@@ -847,14 +847,14 @@ class _Pause:
         tape = self._tw_tape
         if not tape._here:
             raise RecordingError("stop_recording: the tape is not recording here")
-        self._place = active_interpreters().index(tape._pushed)
+        self._level = active_interpreters().index(tape._pushed)
         tape._pop()
         self._token = paused.set(paused.get() + 1)
 
     def __exit__(self, *exc: object) -> None:
         paused.reset(self._token)
         if self._tw_tape._tw_tape is not None:  # no gradient has spent the tape
-            self._tw_tape._push(self._place)
+            self._tw_tape._push(self._level)
 
 
 # ------------------------------------------------------------------ checking arguments

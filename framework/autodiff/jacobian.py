@@ -64,9 +64,9 @@ class JacobianPass:
     def full(self, sources):
         """Return ``[target..., source...]`` for each source, None if the target ignores it."""
         rank = len(self.shape)
-        places = {t: t for t in range(rank)}
+        axes = {t: t for t in range(rank)}
         blocks = [
-            (self.shape + shape, places, shape, range(rank, rank + len(shape)))
+            (self.shape + shape, axes, shape, range(rank, rank + len(shape)))
             for shape in sources
         ]
         return self._jacobians(blocks)
@@ -77,17 +77,17 @@ class JacobianPass:
         ``check``: raise `ShapeError` unless the sum has only one summand.
         """
         rank, shape = len(self.shape), self.shape + source[1:]
-        places = {t: t for t in range(rank)}
-        source_places = [0, *range(rank, len(shape))]
+        axes = {t: t for t in range(rank)}
+        source_axes = [0, *range(rank, len(shape))]
         if check and self.shape[0] > 1:
             try:
-                block = (shape, places, source, source_places)
+                block = (shape, axes, source, source_axes)
                 return self._jacobians([block], strict=(0,))[0]
             except NotDiagonal as mixing:
                 (full,) = self.full([source])
                 check_blocks(full, rank, mixing.op_name)
-        del places[0]
-        return self._jacobians([(shape, places, source, source_places)])[0]
+        del axes[0]
+        return self._jacobians([(shape, axes, source, source_axes)])[0]
 
     def _jacobians(self, blocks, strict=()):
         axes = [*blocks[0][1]]  # of the target: a cotangent for each of their entries
@@ -167,10 +167,10 @@ def _entrywise_step(batcher):
         plain = type(g) is BatchedTensor and pullback.entrywise
         if not plain or is_bfloat16(g.value.array.dtype):
             return pullback.on_tensors(record, g, cotangents, useful)
-        found = {}
+        slopes = {}
         with use_interpreters((ARRAY_EVAL,)):
-            pullback.on_arrays(record, g.value.array, found, useful)
-        for key, d in found.items():
+            pullback.on_arrays(record, g.value.array, slopes, useful)
+        for key, d in slopes.items():
             old = cotangents.get(key)
             if type(old) is BatchedTensor and old.axes == g.axes:
                 d, old = old.value.array + d, None
@@ -250,23 +250,23 @@ class _Meter:
         if id(tensor) in self.seen:
             return
         root = devices.memory_owner(tensor.array)
-        name, place = id(tensor), id(root)
-        known = self.memory.setdefault(place, [0, root.nbytes])
+        name, root_key = id(tensor), id(root)
+        known = self.memory.setdefault(root_key, [0, root.nbytes])
         if not known[0]:
             self.now += known[1]
         known[0] += 1
         owner = weakref.ref(self)
         gone = weakref.ref(tensor, lambda _: _forget(owner, name))
-        self.seen[name] = gone, place
+        self.seen[name] = gone, root_key
         self.most = max(self.most, self.now + root.nbytes)
 
     def forget(self, name):
-        _, place = self.seen.pop(name)
-        known = self.memory[place]
+        _, root_key = self.seen.pop(name)
+        known = self.memory[root_key]
         known[0] -= 1
         if not known[0]:
             self.now -= known[1]
-            del self.memory[place]
+            del self.memory[root_key]
 
 
 def _forget(owner, name):
@@ -281,14 +281,15 @@ def _forget(owner, name):
 class _Block:
     """The Jacobian by one source, assembled from the results of backward passes.
 
-    ``places`` maps an axis of the target to an axis of the block; ``source_places`` has
+    ``target_axes`` maps an axis of the target to an axis of the block; ``source_axes`` has
     the axis of the block for each axis of the source. If both are one axis, the block
     is their diagonal.
     """
 
-    def __init__(self, passes, shape, places, source, source_places):
+    def __init__(self, passes, shape, target_axes, source, source_axes):
         self.passes, self.shape = passes, shape
-        self.places, self.source, self.source_places = places, source, source_places
+        self.target_axes, self.source_axes = target_axes, source_axes
+        self.source = source
         self.parts = []  # results to be concatenated, one for each chunk
         self.whole = None  # or an array into which the chunks are written
 
@@ -300,13 +301,13 @@ class _Block:
         with use_interpreters(interpreters):
             if not (type(g) is BatchedTensor and g.owner is batcher):
                 g = batcher.map(batcher.densify_like(g, seeds))
-            free = [t for t in self.places if t not in explicit]
+            free = [t for t in self.target_axes if t not in explicit]
             dense = [t for t in free if g.axes[t] is None]
             apart = [  # diagonals, over two axes of the block
                 (t, g.axes[t])
                 for t in free
                 if g.axes[t] is not None
-                and self.places[t] != self.source_places[g.axes[t]]
+                and self.target_axes[t] != self.source_axes[g.axes[t]]
             ]
             for t in batcher.strict:
                 if t in dense or (t, g.axes[t]) in apart:
@@ -314,7 +315,7 @@ class _Block:
             value = g.value if interpreters else g.value.array
             sizes = [batcher.sizes[t] for t in dense]
             value = self._chunk_first(value, sizes, len(picks[0]) if explicit else 1)
-            labels = [None, *[self.places[t] for t in dense], *self.source_places]
+            labels = [None, *[self.target_axes[t] for t in dense], *self.source_axes]
             if interpreters or (alone and not apart):
                 self.parts.append((value, labels, apart, explicit))
             else:
@@ -340,16 +341,16 @@ class _Block:
                 value = concat([part for part, *_ in self.parts], axis=0)
             sizes = [self.passes.shape[t] for t in explicit]
             value = _reshape(value, (*sizes, *value.shape[1:]))
-            labels = [*[self.places[t] for t in explicit], *labels[1:]]
+            labels = [*[self.target_axes[t] for t in explicit], *labels[1:]]
             for t, axis in diagonal:
                 value = embed_diagonal(value, axis)
-                labels.insert(0, self.places[t])
-            order = [labels.index(place) for place in sorted(labels)]
+                labels.insert(0, self.target_axes[t])
+            order = [labels.index(axis) for axis in sorted(labels)]
             value = _reshape(_transpose(value, order), self.shape)
         return value if self.passes.interpreters else new_tensor(value)
 
     def _write(self, piece, labels, diagonal, explicit, picks):
-        """Write a piece into its place in the whole block."""
+        """Write a piece into the whole block."""
         xp = self.passes.xp
         if self.whole is None:
             make = xp.zeros if diagonal else xp.empty
@@ -357,12 +358,12 @@ class _Block:
         # Transpose both so that the indexed axes are in front: chunk, diagonals, others.
         homes, index, own, ndim = [], [], [], 1 + len(diagonal)
         for t, at in zip(explicit, picks):
-            homes.append(self.places[t])
+            homes.append(self.target_axes[t])
             index.append(xp.asarray(at).reshape(-1, *(1,) * (ndim - 1)))
         for i, (t, axis) in enumerate(diagonal, 1):
             at = xp.arange(self.passes.shape[t])
             at = at.reshape(-1, *(1,) * (ndim - 1 - i))
-            homes += [self.places[t], self.source_places[axis]]
+            homes += [self.target_axes[t], self.source_axes[axis]]
             index += [at, at]
             own.append(piece.ndim + axis)
         rest = [a for a in range(1, piece.ndim) if a not in own]
@@ -402,18 +403,19 @@ def second_derivatives(tape, target, key, sources, own, interpreters, chunk, lim
         cotangents = {}
         seed_cotangent(cotangents, key, target, None, False)
         backward_pass(both, cotangents, own, False, False)
-        found = [sum_cotangents(cotangents, keys) for keys in own]
-        found = [
-            g if g is None else convert_to_tensor(to_gradient(g, False)) for g in found
+        gradients = [sum_cotangents(cotangents, keys) for keys in own]
+        gradients = [
+            g if g is None else convert_to_tensor(to_gradient(g, False))
+            for g in gradients
         ]
     keys = [source_keys(both, s) or k for s, k in zip(sources, own)]
     shapes = [tuple(s.shape) for s in sources]
     sizes = [math.prod(shape) for shape in shapes]
     real = all([s.dtype.is_floating for s in sources])
-    for i, g in enumerate(found):
+    for i, g in enumerate(gradients):
         columns = [
             j
-            for j, other in enumerate(found)
+            for j, other in enumerate(gradients)
             if g is not None
             and other is not None
             and (not real or (sizes[i], i) <= (sizes[j], j))

@@ -72,8 +72,8 @@ class Sample:
             real = Sample(self.shape, "f", self.low, self.high)
             return real.draw(rng) + 1j * real.draw(rng)
         size = int(np.prod(self.shape))
-        places = (rng.permutation(size) + rng.uniform(0.2, 0.8, size)) / max(size, 1)
-        return (self.low + (self.high - self.low) * places).reshape(self.shape)
+        shares = (rng.permutation(size) + rng.uniform(0.2, 0.8, size)) / max(size, 1)
+        return (self.low + (self.high - self.low) * shares).reshape(self.shape)
 
 
 def floats(*shape: int, low: float = -1.37, high: float = 1.61) -> Sample:
@@ -286,13 +286,13 @@ def _check_infer(case):
         ]
         specs = [TensorSpec(s, t.dtype) for s, t in zip(shapes, tensors)]
         try:
-            found = case.primitive.infer_rule(*specs, **_attributes(case))
+            inferred = case.primitive.infer_rule(*specs, **_attributes(case))
         except ShapeError as error:
             if unknown and "must be known" in str(error):
                 continue
             raise
-        assert isinstance(found, tuple) == isinstance(outputs, (tuple, list))
-        for spec, out in zip(_many(found), _many(outputs), strict=True):
+        assert isinstance(inferred, tuple) == isinstance(outputs, (tuple, list))
+        for spec, out in zip(_many(inferred), _many(outputs), strict=True):
             fits = spec.is_compatible_with(out)
             assert fits, f"infer says {spec} of {specs}, the result is {out!r}"
 
@@ -355,8 +355,8 @@ def _gradients(case, arrays, outer=None):
         outputs = differentiable_outputs(case, tensors)
     rng = np.random.default_rng(1)
     seeds = [convert_to_tensor(random_like(rng, o)) for o in outputs]
-    found = tape.gradient(outputs, sources, output_gradients=seeds)
-    return sources, [g if g is None else convert_to_tensor(g) for g in found]
+    gradients = tape.gradient(outputs, sources, output_gradients=seeds)
+    return sources, [g if g is None else convert_to_tensor(g) for g in gradients]
 
 
 def _check_that_both_passes_agree(case):
@@ -377,12 +377,12 @@ def _check_single_precision_gradients(case):
         return
     _, doubles = _gradients(case, case.inputs)
     with GradientTape() as outer:
-        sources, found = _gradients(case, _singles(case.inputs), outer)
-    for source, double, g in zip(sources, doubles, found, strict=True):
+        sources, gradients = _gradients(case, _singles(case.inputs), outer)
+    for source, double, g in zip(sources, doubles, gradients, strict=True):
         if g is not None:
             assert g.dtype == source.dtype, f"{g.dtype!r} for {source.dtype!r}"
             _assert_close(g.numpy(), double.numpy(), 1e-4)
-    second = outer.gradient([g for g in found if g is not None], sources)
+    second = outer.gradient([g for g in gradients if g is not None], sources)
     for source, g in zip(sources, second):
         assert g is None or convert_to_tensor(g).dtype == source.dtype
 

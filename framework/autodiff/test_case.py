@@ -172,9 +172,9 @@ class TestCase(unittest.TestCase):
                 self._assert_close(one, other, rtol, atol, msg, f"{path}[{i}]")
             return
         self._assert_one_shape(x, y, msg)
-        place = f"a{path} is not close to b{path}. " if path else ""
+        where = f"a{path} is not close to b{path}. " if path else ""
         np.testing.assert_allclose(
-            _widened(x), _widened(y), rtol, atol, err_msg=place + (msg or "")
+            _widened(x), _widened(y), rtol, atol, err_msg=where + (msg or "")
         )
 
     def assertNotAllClose(
@@ -227,12 +227,12 @@ class TestCase(unittest.TestCase):
         """
         a, b = _array(a), _array(b)
         names = {a.dtype.name, b.dtype.name}
-        for found, more_rtol, more_atol in (
+        for dtypes, more_rtol, more_atol in (
             ({"float32", "complex64"}, float_rtol, float_atol),
             ({"float16"}, half_rtol, half_atol),
             ({"bfloat16"}, bfloat16_rtol, bfloat16_atol),
         ):
-            if names & found:
+            if names & dtypes:
                 rtol, atol = max(rtol, more_rtol), max(atol, more_atol)
         self.assertAllClose(a, b, rtol, atol, msg)
 

@@ -127,8 +127,8 @@ def _vectorized(fn, elems, tensors, count):
     below = active_interpreters()
     values = [batcher.map(x) if x.shape[0] == count else getitem(x, 0) for x in tensors]
     with use_interpreters((*below, batcher)):
-        found = fn(nest.pack(elems, values))
-        flat = [x if x is None else convert_to_tensor(x) for x in nest.flatten(found)]
+        outputs = fn(nest.pack(elems, values))
+        flat = [x if x is None else convert_to_tensor(x) for x in nest.flatten(outputs)]
     results = []
     for x in flat:
         if type(x) is BatchedTensor and x.owner is batcher:
@@ -136,15 +136,15 @@ def _vectorized(fn, elems, tensors, count):
         elif x is not None:
             x = broadcast_to(x, (count, *x.array.shape))
         results.append(x)
-    return nest.pack(found, results)
+    return nest.pack(outputs, results)
 
 
 def _looped(fn, elems, tensors, count):
-    rows, found = [], None
+    rows, outputs = [], None
     for i in range(count):
         element = [getitem(x, i if x.shape[0] == count else 0) for x in tensors]
-        found = fn(nest.pack(elems, element))
-        rows.append(nest.flatten(found))
+        outputs = fn(nest.pack(elems, element))
+        rows.append(nest.flatten(outputs))
     if not rows:
         raise ValueError(
             "vectorized_map: elems must have at least one element, got none"
@@ -153,4 +153,4 @@ def _looped(fn, elems, tensors, count):
         None if parts[0] is None else stack([convert_to_tensor(x) for x in parts])
         for parts in zip(*rows, strict=True)
     ]
-    return nest.pack(found, results)
+    return nest.pack(outputs, results)

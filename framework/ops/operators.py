@@ -340,13 +340,13 @@ def _batch_scatter_update(self, sparse_delta, use_locking=False, name=None):
     indices = gather.whole_numbers("batch_scatter_update", sparse_delta.indices)
     lead = tuple(indices.shape)[:-1]
     axes = [creation.range(n, dtype=indices.dtype) for n in lead]
-    places = [
+    coordinates = [
         broadcast_to(reshape(axis, [-1] + [1] * (len(lead) - i)), indices.shape)
         for i, axis in enumerate(axes)
     ]
-    places = joining.stack([*places, indices], axis=-1)
+    coordinates = joining.stack([*coordinates, indices], axis=-1)
     write = scatter.tensor_scatter_nd_update
-    return self.assign(write(self, places, sparse_delta.values))
+    return self.assign(write(self, coordinates, sparse_delta.values))
 
 
 Variable.batch_scatter_update = _batch_scatter_update

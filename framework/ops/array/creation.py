@@ -476,8 +476,8 @@ def sequence_mask(
         maxlen = lengths.array.max() if lengths.array.size else 0
     with devices.use_module(module_of(lengths)):
         count = as_int(cast(convert_to_tensor(maxlen), dtypes.int64))
-        places = cast(_steps(count), lengths.dtype)
-    return cast(less(places, expand_dims(lengths, -1)), dtype)
+        steps = cast(_steps(count), lengths.dtype)
+    return cast(less(steps, expand_dims(lengths, -1)), dtype)
 
 
 def _numpy(dtype):

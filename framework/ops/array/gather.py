@@ -196,8 +196,8 @@ def scatter_rows(
     full, (lead, size, tail) = xp.zeros(shape, g.dtype), _around(shape, axis)
     check_indices("scatter_rows", indices, size)
     rows = xp.moveaxis(g.reshape(lead, indices.size, tail), 1, 0)
-    places = xp.moveaxis(full.reshape(lead, size, tail), 1, 0)  # a view
-    combine_at(xp, xp.add, places, indices.reshape(-1), rows)
+    target = xp.moveaxis(full.reshape(lead, size, tail), 1, 0)  # a view
+    combine_at(xp, xp.add, target, indices.reshape(-1), rows)
     return full
 
 
@@ -299,14 +299,14 @@ def flat_index(
     first axes are ``batch``, and each of them counts separately. With ``wrap``,
     negative coordinates count from the end. ``who`` is the op to name in errors.
     """
-    places = indices.astype(xp.int64)
-    _check_range(places, dims, wrap, who)
-    total = xp.zeros(places.shape[:-1], xp.int64)
+    coordinates = indices.astype(xp.int64)
+    _check_range(coordinates, dims, wrap, who)
+    total = xp.zeros(coordinates.shape[:-1], xp.int64)
     for i, size in enumerate(dims):
-        place = places[..., i]
+        coordinate = coordinates[..., i]
         if wrap:
-            place = xp.where(place < 0, place + size, place)
-        total = total * size + place
+            coordinate = xp.where(coordinate < 0, coordinate + size, coordinate)
+        total = total * size + coordinate
     if batch:
         starts = xp.arange(math.prod(batch)) * math.prod(dims)
         ahead = total.ndim - len(batch)
@@ -314,12 +314,13 @@ def flat_index(
     return total
 
 
-def _check_range(places, dims, wrap, who):
-    if not places.size:
+def _check_range(coordinates, dims, wrap, who):
+    if not coordinates.size:
         return
-    axes = tuple(range(places.ndim - 1))
+    axes = tuple(range(coordinates.ndim - 1))
     lows, highs = [
-        devices.to_numpy(extreme(axis=axes)) for extreme in (places.min, places.max)
+        devices.to_numpy(extreme(axis=axes))
+        for extreme in (coordinates.min, coordinates.max)
     ]
     for axis, (low, high, size) in enumerate(zip(lows, highs, dims)):
         least = -size if wrap else 0
@@ -405,25 +406,26 @@ def gather(
     if not batch_dims:
         return gather_p(params, indices, 0 if axis is None else axis)
     params, indices = convert_to_tensor(params), whole_numbers("gather", indices)
-    dims, places = tuple(params.shape), tuple(indices.shape)
-    common = int(batch_dims) + (len(places) if batch_dims < 0 else 0)
-    if not 0 <= common <= len(places):
+    dims, index_dims = tuple(params.shape), tuple(indices.shape)
+    rank = len(index_dims)
+    common = int(batch_dims) + (rank if batch_dims < 0 else 0)
+    if not 0 <= common <= rank:
         raise InvalidArgumentError(
-            f"gather: batch_dims must be from {-len(places)} to {len(places)}, the rank "
+            f"gather: batch_dims must be from {-rank} to {rank}, the rank "
             f"of indices; got {batch_dims}"
         )
     axis = common if axis is None else int(axis)
     (at,) = normalize_axis("gather", axis, len(dims))
-    if at < common or dims[:common] != places[:common]:
+    if at < common or dims[:common] != index_dims[:common]:
         raise ShapeError(
             "gather", f"the first batch_dims={common} axes must be the same, and axis="
             f"{axis} must not be one of them", params=params, indices=indices,
         )  # fmt: skip
     inner = dims[common:at]  # axes between, each entry of which takes the same picks
     if inner:
-        places = (*places[:common], *(1,) * len(inner), *places[common:])
-        wide = (*places[:common], *inner, *places[at:])
-        indices = broadcast_to(reshape(indices, places), wide)
+        index_dims = (*index_dims[:common], *(1,) * len(inner), *index_dims[common:])
+        wide = (*index_dims[:common], *inner, *index_dims[at:])
+        indices = broadcast_to(reshape(indices, index_dims), wide)
     flat = flat_index(
         expand_dims(indices, -1), dims=(dims[at],), batch=dims[:at], who="gather"
     )
@@ -468,14 +470,18 @@ def gather_nd(
         array([2, 3], dtype=int32)
     """
     params, indices = convert_to_tensor(params), whole_numbers("gather_nd", indices)
-    dims, places, common = tuple(params.shape), tuple(indices.shape), int(batch_dims)
-    count = places[-1] if places else 0
-    if not places or common + count > len(dims):
+    dims, index_dims, common = (
+        tuple(params.shape),
+        tuple(indices.shape),
+        int(batch_dims),
+    )
+    count = index_dims[-1] if index_dims else 0
+    if not index_dims or common + count > len(dims):
         raise ShapeError(
             "gather_nd", "the last axis of indices must hold at most "
             f"{len(dims) - common} coordinates", params=params, indices=indices,
         )  # fmt: skip
-    if not 0 <= common < len(places) or dims[:common] != places[:common]:
+    if not 0 <= common < len(index_dims) or dims[:common] != index_dims[:common]:
         raise ShapeError("gather_nd", f"the first batch_dims={common} axes must be the "
                          "same", params=params, indices=indices)  # fmt: skip
     if count == 1 and not common:
@@ -527,11 +533,11 @@ def boolean_mask(
                          f"from axis {at} on", tensor=tensor, mask=mask)  # fmt: skip
     flat = reshape(tensor, (*shape[:at], math.prod(mask.shape), *shape[at + depth :]))
     try:
-        places = flatnonzero(mask)
+        indices = flatnonzero(mask)
     except TracingError as error:
         what = str(error).replace("flatnonzero", "boolean_mask")
         raise type(error)(what) from None
-    return gather_p(flat, places, at)
+    return gather_p(flat, indices, at)
 
 
 @composite
@@ -644,7 +650,7 @@ def roll(input: TensorLike, shift: Axes, axis: Axes, name: str | None = None) ->
 
     Args:
         input: Input tensor.
-        shift: Number of places to shift, or a list with one number for each axis in
+        shift: Number of positions to shift, or a list with one number for each axis in
             ``axis``.
         axis: Axis or list of axes; an axis that occurs twice is shifted by both
             numbers.

@@ -212,7 +212,7 @@ def _(mapped, x, *, index):
 def _(axes, x, *, index):
     shape, whole = x.array.shape, [None, None, None]
     words = complete_index(index, len(shape))
-    axis, outgoing, found = len(shape) + axes[0], [], None
+    axis, outgoing, position = len(shape) + axes[0], [], None
     taken = 0  # axes of x that the words so far have used
     for word in words:
         if word == "newaxis":
@@ -221,9 +221,9 @@ def _(axes, x, *, index):
         if isinstance(word, list):
             outgoing.append(taken)
             if taken == axis and word == whole:
-                found = len(outgoing) - 1
+                position = len(outgoing) - 1
         taken += 1
-    return None if found is None else found - len(outgoing)
+    return None if position is None else position - len(outgoing)
 
 
 @primitive(linear=True, moves=True, strict=True)
@@ -367,13 +367,13 @@ def _spelled_out(x, items):
         raise OutOfBoundsError(
             f"The index names {used} axes, the tensor has shape {x.shape}"
         )
-    places = [i for i, item in enumerate(entries) if item is Ellipsis]
-    if len(places) > 1:
+    ellipses = [i for i, item in enumerate(entries) if item is Ellipsis]
+    if len(ellipses) > 1:
         raise OutOfBoundsError("An index may contain only one ellipsis (...)")
     left = [_WHOLE] * (rank - used)
-    if not places:
+    if not ellipses:
         return entries + left
-    return entries[: places[0]] + (left or [...]) + entries[places[0] + 1 :]
+    return entries[: ellipses[0]] + (left or [...]) + entries[ellipses[0] + 1 :]
 
 
 def _index_array(item, x):
@@ -422,13 +422,13 @@ def _pick_together(x, arrays):
     coordinates = []
     for axis in range(first, last + 1):
         if axis in given:
-            places = cast(given[axis], dtypes.int64)
-            places = reshape(places, (*places.shape, *(1,) * len(between)))
+            coordinate = cast(given[axis], dtypes.int64)
+            coordinate = reshape(coordinate, (*coordinate.shape, *(1,) * len(between)))
         else:
             behind = len(between) - between.index(axis) - 1
-            places = new_tensor(module_of(x).arange(dims[axis]))
-            places = reshape(places, (dims[axis], *(1,) * behind))
-        coordinates.append(broadcast_to(places, full))
+            coordinate = new_tensor(module_of(x).arange(dims[axis]))
+            coordinate = reshape(coordinate, (dims[axis], *(1,) * behind))
+        coordinates.append(broadcast_to(coordinate, full))
     flat = flat_index(
         stack(coordinates, axis=-1),
         dims=dims[first : last + 1],
@@ -747,7 +747,7 @@ def argmax(
         >>> tw.argmax([[1, 7], [5, 2]], axis=1).numpy()
         array([1, 0])
     """
-    axis, output_type = _place("argmax", axis, output_type)
+    axis, output_type = _check_output("argmax", axis, output_type)
     return _argmax(input, axis=axis, output_type=output_type)
 
 
@@ -777,11 +777,11 @@ def argmin(
         >>> tw.argmin([[1, 7], [5, 2]], axis=1).numpy()
         array([0, 1])
     """
-    axis, output_type = _place("argmin", axis, output_type)
+    axis, output_type = _check_output("argmin", axis, output_type)
     return _argmin(input, axis=axis, output_type=output_type)
 
 
-def _place(who, axis, output_type):
+def _check_output(who, axis, output_type):
     output_type = dtypes.int64 if output_type is None else dtypes.as_dtype(output_type)
     if not output_type.is_integer:
         raise TypeError(f"{who}: output_type must be integer, got {output_type.name}")

@@ -252,8 +252,8 @@ def _(g, indices):
 @primitive(may_raise=True, no_gradient=True)
 def is_last(xp, indices: TensorLike, count: int):
     """Return a column that is True where no later index in ``indices`` is the same."""
-    places = xp.arange(len(indices), dtype=xp.int32)
-    return (_last_writers(xp, indices, count)[indices] == places)[:, None]
+    positions = xp.arange(len(indices), dtype=xp.int32)
+    return (_last_writers(xp, indices, count)[indices] == positions)[:, None]
 
 
 @is_last.infer
@@ -530,10 +530,10 @@ def dynamic_stitch(
     indices = [whole_numbers("dynamic_stitch", i) for i in indices]
     data = [convert_to_tensor(d) for d in data]
     rest = tuple(data[0].shape[len(indices[0].shape) :])
-    for places, part in zip(indices, data):
-        if tuple(part.shape) != tuple(places.shape) + rest:
+    for own, part in zip(indices, data):
+        if tuple(part.shape) != tuple(own.shape) + rest:
             raise ShapeError("dynamic_stitch", f"data must have shape indices + {rest}",
-                             indices=places, data=part)  # fmt: skip
+                             indices=own, data=part)  # fmt: skip
     flat = concat([reshape(cast(i, "int64"), (i.array.size,)) for i in indices], axis=0)
     count = int(reduce_max(flat)) + 1 if flat.array.size else 0
     if flat.array.size and int(reduce_min(flat)) < 0:

@@ -145,11 +145,11 @@ def _batch_segments(op):
             data, segment_ids = all_mapped(mapped, (data, segment_ids))
             size = data.array.shape[0]
             ids = offset_ids(segment_ids, num_segments)
-            found = op.entry(data, ids, num_segments=size * num_segments, **attributes)
-            return reshape(found, (size, num_segments, *found.array.shape[1:]))
+            result = op.entry(data, ids, num_segments=size * num_segments, **attributes)
+            return reshape(result, (size, num_segments, *result.array.shape[1:]))
         behind = _mapped_behind(data, segment_ids.array.ndim)
-        found = op.entry(behind, segment_ids, num_segments=num_segments, **attributes)
-        return transpose(found, (1, 0, *range(2, found.array.ndim)))
+        result = op.entry(behind, segment_ids, num_segments=num_segments, **attributes)
+        return transpose(result, (1, 0, *range(2, result.array.ndim)))
 
     return _
 
@@ -262,9 +262,9 @@ def _(mapped, params, segment_ids):
         size, count, *rest = params.array.shape
         flat = reshape(params, (size * count, *rest))
         return segment_rows(flat, offset_ids(segment_ids, count))
-    found = segment_rows(_mapped_behind(params, 1), segment_ids)
+    rows = segment_rows(_mapped_behind(params, 1), segment_ids)
     depth = segment_ids.array.ndim
-    return transpose(found, (depth, *range(depth), *range(depth + 1, found.array.ndim)))
+    return transpose(rows, (depth, *range(depth), *range(depth + 1, rows.array.ndim)))
 
 
 @unsorted_segment_sum.diagonal

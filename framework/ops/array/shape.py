@@ -534,8 +534,8 @@ def _summed_as_it_lies(xp, x, axes):
     order = sorted(range(x.ndim), key=lambda a: (-x.strides[a], a))
     back = x.transpose(order)
     if back.flags.c_contiguous:
-        found = summed(xp, back, sorted([order.index(a) for a in axes]))
-        return found.transpose(sorted(range(x.ndim), key=order.__getitem__))
+        total = summed(xp, back, sorted([order.index(a) for a in axes]))
+        return total.transpose(sorted(range(x.ndim), key=order.__getitem__))
     if math.prod([x.shape[a] for a in axes]) >= MANY:  # NumPy would add one by one
         return summed(xp, xp.ascontiguousarray(x), axes)
     return x.sum(axis=tuple(axes), keepdims=True)
@@ -780,10 +780,10 @@ def unravel_index(xp, indices: TensorLike, dims: ShapeLike):
             f"unravel_index: indices must be from 0 to {count - 1}, "
             f"got {devices.to_numpy(indices)}"
         )
-    places = xp.unravel_index(indices, tuple(dims))
-    if not places:
+    coordinates = xp.unravel_index(indices, tuple(dims))
+    if not coordinates:
         return xp.zeros((0, *indices.shape), indices.dtype)
-    return xp.stack(places).astype(indices.dtype)
+    return xp.stack(coordinates).astype(indices.dtype)
 
 
 @unravel_index.infer
@@ -797,5 +797,5 @@ def _(indices, dims):
 
 @unravel_index.batch
 def _(mapped, indices, *, dims):
-    places = unravel_index(indices, dims)
-    return transpose(places, [1, 0, *range(2, places.array.ndim)])
+    coordinates = unravel_index(indices, dims)
+    return transpose(coordinates, [1, 0, *range(2, coordinates.array.ndim)])

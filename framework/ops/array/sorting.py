@@ -230,8 +230,8 @@ def _smallest(keys, k):
         np.put_along_axis(instead, first, True, axis=-1)
         picked[tied] = instead
     indices = (np.flatnonzero(picked) % rows.shape[-1]).reshape(-1, k)
-    found = np.take_along_axis(rows, indices, axis=-1)
-    order = np.argsort(found, axis=-1, kind="stable")
+    picked_keys = np.take_along_axis(rows, indices, axis=-1)
+    order = np.argsort(picked_keys, axis=-1, kind="stable")
     return np.take_along_axis(indices, order, axis=-1).reshape(*keys.shape[:-1], k)
 
 
@@ -315,8 +315,8 @@ def in_top_k(xp, targets: TensorLike, predictions: TensorLike, k: int):
     if not classes:
         return xp.zeros(batch, bool)
     valid = (targets >= 0) & (targets < classes)
-    places = xp.where(valid, targets, 0)[:, None]
-    chosen = xp.take_along_axis(predictions, places, axis=1)
+    valid_targets = xp.where(valid, targets, 0)[:, None]
+    chosen = xp.take_along_axis(predictions, valid_targets, axis=1)
     better = (predictions > chosen).sum(axis=1)
     return valid & (better < k) & xp.isfinite(predictions).all(axis=1)
 
@@ -336,11 +336,11 @@ def _(mapped, targets, predictions, *, k):
     targets, predictions = all_mapped(mapped, (targets, predictions))
     count, batch, classes = predictions.array.shape
     flat = reshape(targets, (count * batch,))
-    found = in_top_k(flat, reshape(predictions, (count * batch, classes)), k)
-    return reshape(found, (count, batch))
+    are_in = in_top_k(flat, reshape(predictions, (count * batch, classes)), k)
+    return reshape(are_in, (count, batch))
 
 
-# ---------------------------------------------------- entries by place, for the rules above
+# ---------------------------------------------------- entries by position, for the rules above
 
 
 @index_op(moves=True, batch=batch_along_axis)
@@ -408,12 +408,12 @@ def _unique(xp, x: TensorLike, out_idx: DTypeLike = "int32"):
     """Return the entries in the order of first occurrence, the index of each, and counts."""
     if x.ndim != 1:
         raise ValueError("not a list")
-    _, first, places, count = xp.unique(
+    _, first, inverse, count = xp.unique(
         x, return_index=True, return_inverse=True, return_counts=True
     )
     order = xp.argsort(first)
     rank = xp.argsort(order)
-    idx = rank[places.reshape(-1)].astype(out_idx)
+    idx = rank[inverse.reshape(-1)].astype(out_idx)
     return x[first[order]], idx, count[order].astype(out_idx)
 
 
@@ -502,14 +502,14 @@ def _searchsorted(
     *other_lead, count = values.shape
     if lead != other_lead:
         raise InvalidArgumentError("rows differ")
-    found = xp.empty(values.shape, out_type)
+    positions = xp.empty(values.shape, out_type)
     rows = sorted_sequence.reshape(-1, size or 1)
     wanted = values.reshape(-1, count or 1)
-    flat = found.reshape(-1, count or 1)
+    flat = positions.reshape(-1, count or 1)
     for i in range(len(wanted)):
         row = rows[i] if size else rows.reshape(-1)
         flat[i] = xp.searchsorted(row, wanted[i], side=side)
-    return found
+    return positions
 
 
 @_searchsorted.infer

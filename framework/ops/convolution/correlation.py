@@ -78,7 +78,7 @@ def convolve(
     dilations: ShapeLike,
     groups: int = 1,
 ):
-    """Convolve ``[n, *spatial, c]`` with ``[*window, c / groups, o]``: ``[n, *places, o]``."""
+    """Convolve ``[n, *spatial, c]`` with ``[*window, c / groups, o]``: ``[n, *outputs, o]``."""
     return convolve_into(xp, input, filters, None, None, strides, padding, dilations,
                          groups)  # fmt: skip
 
@@ -107,7 +107,7 @@ def convolve_into(
         by_groups(convolve_groups, xp, (x, filters, target), *geometry, room=room)
         return out
     for each in zip(x, filters, target):
-        _convolve_one(xp, *each, *geometry, room.again())
+        _convolve_one(xp, *each, *geometry, room.remaining())
     return out
 
 
@@ -244,7 +244,7 @@ def input_gradient_into(
         )  # fmt: skip
         return out
     for each in zip(g, filters, target):
-        _input_gradient_of_one(xp, *each, strides, dilations, befores, room.again())
+        _input_gradient_of_one(xp, *each, strides, dilations, befores, room.remaining())
     return out
 
 
@@ -258,7 +258,7 @@ def _input_gradient_of_one(xp, g, filters, out, strides, dilations, befores, roo
 
 
 def _add_products(xp, g, filters, out, strides, dilations, befores, room):
-    """`_input_gradient_of_one`: add the filters times each place to the entries it covers."""
+    """`_input_gradient_of_one`: add the filters times each output to the entries it covers."""
     *window, depth, count = filters.shape
     size, counts, batch = out.shape[-2:0:-1], g.shape[-2:0:-1], g.shape[-1]
     flat = _flat(g)
@@ -281,12 +281,12 @@ def _add_products(xp, g, filters, out, strides, dilations, befores, room):
             start = i * dilations[-1] * rest
             product(xp, matrix, part, cols[:, start : start + rows * rest], add=i > 0)
         cols = cols.reshape(1, *window, depth, rows + more, *counts[-2::-1], batch)
-        for tap, places, entries in meetings(
+        for tap, windows, entries in meetings(
             size, window, strides, dilations, befores, counts, first, rows + more
         ):
-            if places is None:
+            if windows is None:
                 continue
-            seen = cols[(slice(None), *tap)][places]
+            seen = cols[(slice(None), *tap)][windows]
             if fresh is None:
                 fresh = entries
                 clear_around(each, entries)
@@ -359,8 +359,8 @@ def filter_gradient_into(
         out[...] = 0
         return out
     if groups == 1 and _are_pixels_alone(xp, input, g, window, margins):
-        pixels, places = input.reshape(-1, channels), g.reshape(-1, count)
-        product(xp, pixels.T, places, out.reshape(channels, count))
+        pixels, cotangents = input.reshape(-1, channels), g.reshape(-1, count)
+        product(xp, pixels.T, cotangents, out.reshape(channels, count))
         return out
     geometry = strides, dilations, [before for before, _ in margins], counts
     x = _split(turned(xp, input, room), groups)
@@ -370,12 +370,12 @@ def filter_gradient_into(
         by_groups(filter_gradient_of_groups, xp, (x, g, target), *geometry, room=room)
         return out
     for each in zip(x, g, target):
-        _filter_gradient_of_one(xp, *each, *geometry, room.again())
+        _filter_gradient_of_one(xp, *each, *geometry, room.remaining())
     return out
 
 
 def _are_pixels_alone(xp, input, g, window, margins):
-    """Return whether each pixel contributes to one place only, and both are in C order."""
+    """Return whether each pixel contributes to one position only, and both are in C order."""
     if xp is not np or math.prod(window) > 1 or any(map(any, margins)):
         return False
     same = input.shape[:-1] == g.shape[:-1]

@@ -29,7 +29,7 @@ __all__ = [
 
 # Numbers in one block of columns: they and what they are made of stay near the core.
 BLOCK = 1 << 19
-# Rows that are long enough for a product for each place along the width.
+# Rows that are long enough for a product for each position along the width.
 LONG = 64
 # Multiplications of the products that BLAS does not share out to threads.
 SMALL = 1 << 18
@@ -65,15 +65,15 @@ def by_groups(compute, xp, arrays, *geometry, room):
 
 
 class Blocks(NamedTuple):
-    """The shape of a block of columns: a number of groups, and of places along the width.
+    """The shape of a block of columns: a number of groups, and of outputs along the width.
 
     ``overlap``: the taps along the width share columns, because the matrices of
-    neighbouring places overlap. ``size``: the number of entries.
+    neighbouring outputs overlap. ``size``: the number of entries.
     """
 
     overlap: bool
     groups: int
-    places: int
+    outputs: int
     size: int
 
 
@@ -85,14 +85,14 @@ def _blocks(xp, groups, filters, strides, dilations, counts, batch):
     column, step, more = depth * math.prod(window[:-1]) * row, strides[-1], window[-1]
     if not overlap:
         column, step, more = column * window[-1], 1, 1
-    places = min(counts[-1], max(1, (most // max(column, 1) - more) // step + 1))
-    size = column * ((places - 1) * step + more)
+    outputs = min(counts[-1], max(1, (most // max(column, 1) - more) // step + 1))
+    size = column * ((outputs - 1) * step + more)
     groups = min(groups, max(1, most // max(size, 1)))
-    return Blocks(overlap, groups, places, groups * size)
+    return Blocks(overlap, groups, outputs, groups * size)
 
 
 def _columns(xp, x, filters, strides, dilations, befores, counts, room):
-    """Yield ``(groups, places, columns)``: two slices, and ``[groups, _, rows, columns]``.
+    """Yield ``(groups, outputs, columns)``: two slices, and ``[groups, _, rows, columns]``.
 
     Rows are ordered by taps along the width, then by the other taps, then by channels.
     """
@@ -103,35 +103,35 @@ def _columns(xp, x, filters, strides, dilations, befores, counts, room):
     if blocks.overlap:
         step, taps, views = strides[-1], (*window[:-1], 1), _overlapping
         strides = (*strides[:-1], 1)
-    for first in range(0, counts[-1], blocks.places):
-        places = min(blocks.places, counts[-1] - first)
-        width = (places - 1) * step + window[-1] if blocks.overlap else places
+    for first in range(0, counts[-1], blocks.outputs):
+        outputs = min(blocks.outputs, counts[-1] - first)
+        width = (outputs - 1) * step + window[-1] if blocks.overlap else outputs
         met = list(meetings(sizes, taps, strides, dilations, befores, counts,
                             first * step, width))  # fmt: skip
         for start in range(0, groups, blocks.groups):
             part = slice(start, min(start + blocks.groups, groups))
             pixels = (depth, width, *counts[-2::-1], batch)
-            by_tap, cols = views(xp, space, x[part], window, pixels, places, step)
+            by_tap, cols = views(xp, space, x[part], window, pixels, outputs, step)
             # margins stay there for the groups that follow
             unroll(by_tap, x[part], met, clear=start == 0)
-            yield part, slice(first, first + places), cols
+            yield part, slice(first, first + outputs), cols
 
 
-def _overlapping(xp, space, x, window, pixels, places, step):
-    """Columns without taps along the width: by tap, and as the matrices of the places."""
+def _overlapping(xp, space, x, window, pixels, outputs, step):
+    """Columns without taps along the width: by tap, and as the matrices of the outputs."""
     depth, width, *others = pixels
     shape = len(x), width, *window[:-1], depth, *others
     cols = space[: math.prod(shape)].reshape(shape)
     row, rows, each = math.prod(others), math.prod(window) * depth, cols.itemsize
     lead, along = cols.strides[:2]
     matrices = as_strided(
-        cols, (len(x), places, rows, row), (lead, along * step, row * each, each)
+        cols, (len(x), outputs, rows, row), (lead, along * step, row * each, each)
     )
     by_tap = np.moveaxis(cols, 1, len(window) + 1)
     return np.expand_dims(by_tap, len(window)), matrices
 
 
-def _separate(xp, space, x, window, pixels, places, step):
+def _separate(xp, space, x, window, pixels, outputs, step):
     """Columns for all taps: by tap, and as one matrix."""
     shape = len(x), window[-1], *window[:-1], *pixels
     cols = space[: math.prod(shape)].reshape(shape)
@@ -140,7 +140,7 @@ def _separate(xp, space, x, window, pixels, places, step):
 
 
 def _beside(y, cols):
-    """Reshape ``[groups, channels, places, ...]`` to matrices that match columns, in place."""
+    """Reshape ``[groups, channels, outputs, ...]`` to matrices that match columns, in place."""
     groups, channels = y.shape[:2]
     return y.reshape(groups, channels, cols.shape[1], -1).swapaxes(1, 2)
 
@@ -153,15 +153,15 @@ def convolve_groups(xp, x, filters, out, strides, dilations, befores, counts, ro
     groups, *window, depth, each = filters.shape
     weights = filters.reshape(groups, -1, window[-1], depth, each)
     weights = weights.transpose(0, 4, 2, 1, 3).reshape(groups, 1, each, -1)
-    for part, places, cols in _columns(
+    for part, outputs, cols in _columns(
         xp, x, filters.shape[1:], strides, dilations, befores, counts, room
     ):
-        target = out[part, :, places]
+        target = out[part, :, outputs]
         if out.flags.c_contiguous:
             product(xp, weights[part], cols, _beside(target, cols))
         else:
-            found = product(xp, weights[part], cols)
-            target[...] = found.swapaxes(1, 2).reshape(target.shape)
+            result = product(xp, weights[part], cols)
+            target[...] = result.swapaxes(1, 2).reshape(target.shape)
 
 
 def filter_gradient_of_groups(xp, x, g, out, strides, dilations, befores, counts, room):
@@ -169,10 +169,10 @@ def filter_gradient_of_groups(xp, x, g, out, strides, dilations, befores, counts
     groups, *window, depth, each = out.shape
     dtype = xp.float32 if out.dtype.name == "float16" else out.dtype
     total = xp.zeros((groups, math.prod(window) * depth, each), dtype)
-    for part, places, cols in _columns(
+    for part, outputs, cols in _columns(
         xp, x, out.shape[1:], strides, dilations, befores, counts, room
     ):
-        matrices = _beside(g[part, :, places], cols).swapaxes(2, 3)
+        matrices = _beside(g[part, :, outputs], cols).swapaxes(2, 3)
         total[part] += product(xp, cols, matrices).sum(1)
     split = total.reshape(groups, window[-1], *window[:-1], depth, each)
     out[...] = xp.moveaxis(split, 1, len(window))
@@ -200,7 +200,7 @@ def _phases(sizes, window, strides, dilations, befores):
     """Yield, per phase, ``(entries, taps, dilation, before, count)`` for each axis.
 
     The entries ``r, r + stride, ...`` of the input meet taps some steps apart; the last
-    of these taps meets the first place.
+    of these taps meets the first position.
     """
     axes = [
         [_phase(start, *axis) for start in range(axis[2])]

@@ -54,7 +54,7 @@ class Room:
         self.rest = rest[-(-size // 16) * 16 :]
         return rest[:size].reshape(shape)
 
-    def again(self):
+    def remaining(self):
         """Return the rest as a separate `Room`, for one of several successive uses."""
         return Room(self.xp, self.dtype, self.rest)
 
@@ -126,9 +126,9 @@ def _met(tap, size, stride, dilation, before, count, first=0):
 
 
 def meetings(sizes, window, strides, dilations, befores, counts, first, rows):
-    """Return ``(tap, places, entries)`` for each tap of the window: indices into memory.
+    """Return ``(tap, windows, entries)`` for each tap of the window: indices into memory.
 
-    ``places`` are the windows of a block that meet entries at this tap, ``entries`` the
+    ``windows`` are the windows of a block that meet entries at this tap, ``entries`` the
     entries that they meet. Both are None for a tap that meets margins only.
     """
     each = []
@@ -136,7 +136,7 @@ def meetings(sizes, window, strides, dilations, befores, counts, first, rows):
         size, taps, stride, dilation, before, count = axis
         each.append([(size, stride, dilation, before, count)] * taps)
     last = len(each) - 1
-    found = [
+    tables = [
         [
             _met(tap, *(*spec[:4], rows, first) if i == last else spec)
             for tap, spec in enumerate(specs)
@@ -144,12 +144,12 @@ def meetings(sizes, window, strides, dilations, befores, counts, first, rows):
         for i, specs in enumerate(each)
     ]
     for tap in itertools.product(*[range(n) for n in window]):
-        pairs = [found[i][t] for i, t in enumerate(tap)][::-1]
+        pairs = [tables[i][t] for i, t in enumerate(tap)][::-1]
         if None in pairs:
             yield tap, None, None
             continue
-        places, entries = zip(*pairs)
-        yield tap, (..., *places, slice(None)), (..., *entries, slice(None))
+        windows, entries = zip(*pairs)
+        yield tap, (..., *windows, slice(None)), (..., *entries, slice(None))
 
 
 def shared_taps(window, strides, depth, count):
@@ -185,8 +185,8 @@ def as_adjoint(filters, dilations, befores):
 def columns(xp, x, window, strides, dilations, befores, counts, shifts, room):
     """Yield the entries in the windows, block by block: ``(start, stop, matrices)``.
 
-    A matrix is ``[taps * channels, places]``. With stride 1, a tap further along the
-    width meets the same entries as its neighbour one place later: the same columns,
+    A matrix is ``[taps * channels, positions]``. With stride 1, a tap further along the
+    width meets the same entries as its neighbour one position later: the same columns,
     shifted.
     """
     channels, *sizes, batch = x.shape
@@ -219,12 +219,12 @@ def unroll(cols, x, met, clear=True):
 
     If ``clear`` is False, those zeros are already there.
     """
-    for tap, places, entries in met:
+    for tap, windows, entries in met:
         seen = cols[(slice(None), *tap)]
-        if places is not None:
-            seen[places] = x[entries]
+        if windows is not None:
+            seen[windows] = x[entries]
         if clear:
-            clear_around(seen, places)
+            clear_around(seen, windows)
 
 
 def columns_size(image, filters, strides, padding, dilations):

@@ -126,9 +126,9 @@ def parts_in_cache(xp, axis, *arrays):
     yield from itertools.product(*cut)
 
 
-def _combined_everywhere(ufunc, input, axis, found, out=None):
+def _combined_everywhere(ufunc, input, axis, slices, out=None):
     """Combine each tap's entries, where every tap meets an entry in each window."""
-    parts = [input[at(axis, seen)] for _, _, seen in found]
+    parts = [input[at(axis, seen)] for _, _, seen in slices]
     if len(parts) == 1:
         return parts[0]
     out = ufunc(parts[0], parts[1], out=out)
@@ -137,13 +137,13 @@ def _combined_everywhere(ufunc, input, axis, found, out=None):
     return out
 
 
-def _combined(ufunc, input, out, axis, found, neutral):
+def _combined(ufunc, input, out, axis, slices, neutral):
     """Combine each tap's entries into ``out``, from a neutral entry for each window."""
-    if is_everywhere(found, out.shape[axis]) and len(found) > 1:
-        _combined_everywhere(ufunc, input, axis, found, out)
+    if is_everywhere(slices, out.shape[axis]) and len(slices) > 1:
+        _combined_everywhere(ufunc, input, axis, slices, out)
         return
     out[...] = neutral
-    for _, windows, seen in found:
+    for _, windows, seen in slices:
         part = out[at(axis, windows)]
         ufunc(part, input[at(axis, seen)], out=part)
 
@@ -172,14 +172,14 @@ def window_max_p(
     dilation: int = 1,
 ):
     """Maximum of each window along ``axis``, which counts from the end."""
-    count, found = taps_along(input, axis, size, stride, padding, dilation)
-    if is_everywhere(found, count) and input.size < LARGE:
-        return _combined_everywhere(xp.maximum, input, axis, found)
+    count, slices = taps_along(input, axis, size, stride, padding, dilation)
+    if is_everywhere(slices, count) and input.size < LARGE:
+        return _combined_everywhere(xp.maximum, input, axis, slices)
     out = xp.empty_like(input, shape=resized(input.shape, axis, count))
     least = -np.inf if out.dtype.kind == "f" else np.iinfo(out.dtype).min
 
     def pool(part):
-        _combined(xp.maximum, input[part], out[part], axis, found, least)
+        _combined(xp.maximum, input[part], out[part], axis, slices, least)
 
     parallel_for(pool, parts_in_cache(xp, axis, input, out), input.size)
     return out
@@ -274,7 +274,7 @@ def spread_to_maxima_p(
 
     Leading axes broadcast: mapped cotangents need no copies of the input.
     """
-    count, found = taps_along(input, axis, size, stride, padding, dilation)
+    count, slices = taps_along(input, axis, size, stride, padding, dilation)
     shape = tuple(broadcast_shape(g.shape, maxima.shape))
     if shape[axis] != count or maxima.shape[axis] != count:
         raise ValueError("shapes do not fit")  # `infer` says it better
@@ -292,17 +292,17 @@ def spread_to_maxima_p(
             _spread_to_pairs(xp, g[part], input[part], full[part], axis)
         else:
             pieces = g[part], input[part], maxima[part]
-            _spread_part(xp, *pieces, full[part], axis, found)
+            _spread_part(xp, *pieces, full[part], axis, slices)
 
     parallel_for(spread, parts_in_cache(xp, axis, full, input, maxima, g), full.size)
     return full
 
 
-def _spread_part(xp, g, input, maxima, full, axis, found):
+def _spread_part(xp, g, input, maxima, full, axis, slices):
     full[...] = 0
     g = g + g.dtype.type(0)  # without negative zeros, as sums from 0 are
     reached = set()
-    for windows, seen, hits in _hits(xp, input, maxima, axis, found):
+    for windows, seen, hits in _hits(xp, input, maxima, axis, slices):
         target, first = full[at(axis, seen)], seen.start % seen.step not in reached
         if first:
             _keep(xp, g[at(axis, windows)], hits, target)
@@ -321,10 +321,10 @@ def _spread_to_pairs(xp, g, input, full, axis):
     full[at(axis, slice(2 * count, None))] = 0
 
 
-def _hits(xp, input, maxima, axis, found):
+def _hits(xp, input, maxima, axis, slices):
     """Return, for each tap, the windows that have their first maximum there."""
     free = xp.ones_like(maxima, bool)
-    for _, windows, seen in found:
+    for _, windows, seen in slices:
         left = free[at(axis, windows)]
         hits = xp.equal(input[at(axis, seen)], maxima[at(axis, windows)])
         hits &= left
@@ -349,9 +349,9 @@ def in_halves(shape, dtype, axis, size, stride, padding, dilation=1):
     """Return whether windows of two tile an axis, as `spread_to_halves` requires."""
     if (size, stride, dilation) != (2, 2, 1) or dtype.kind not in "fiu":
         return False
-    count, found = taps(shape[axis], size, stride, padding, dilation)
-    both = len(found) == 2 and is_everywhere(found, count)
-    return both and found[0][2].start == 0
+    count, slices = taps(shape[axis], size, stride, padding, dilation)
+    both = len(slices) == 2 and is_everywhere(slices, count)
+    return both and slices[0][2].start == 0
 
 
 def spread_to_halves(g, input, out=None, *, axis):
@@ -428,7 +428,7 @@ def pick_at_maxima_p(
     dilation: int = 1,
 ):
     """Pick, for each window, the entry of ``c`` at the first maximum of ``input``."""
-    count, found = taps_along(input, axis, size, stride, padding, dilation)
+    count, slices = taps_along(input, axis, size, stride, padding, dilation)
     if maxima.shape[axis] != count or c.shape[axis] != input.shape[axis]:
         raise ValueError("shapes do not fit")  # `infer` says it better
     pooled = resized(c.shape, axis, count)
@@ -437,7 +437,7 @@ def pick_at_maxima_p(
 
     def pick(part):
         target = picked[part]
-        for windows, seen, hits in _hits(xp, input[part], maxima[part], axis, found):
+        for windows, seen, hits in _hits(xp, input[part], maxima[part], axis, slices):
             target[at(axis, windows)] += _keep(xp, c[part][at(axis, seen)], hits)
 
     parallel_for(pick, parts_in_cache(xp, axis, c, input, maxima, picked), c.size)
@@ -481,9 +481,9 @@ def _paired(mapped, input, maxima):
 @functools.lru_cache(maxsize=4096)
 def shares_of(extent, size, stride, padding, dilation):
     """Return one over the number of entries in each window: a float if always the same."""
-    count, found = taps(extent, size, stride, padding, dilation)
+    count, slices = taps(extent, size, stride, padding, dilation)
     entries = np.zeros(count)
-    for _, windows, _ in found:
+    for _, windows, _ in slices:
         entries[windows] += 1
     same = count == 0 or (entries == entries[0]).all()
     return 1 / size if count == 0 else 1 / entries[0] if same else 1 / entries
@@ -510,15 +510,15 @@ def window_mean_p(
     dilation: int = 1,
 ):
     """Mean of each window along ``axis``; margins do not count."""
-    count, found = taps_along(input, axis, size, stride, padding, dilation)
+    count, slices = taps_along(input, axis, size, stride, padding, dilation)
     extent = input.shape[axis]
     shares = _shares(xp, input.dtype, axis, extent, size, stride, padding, dilation)
-    if is_everywhere(found, count) and input.size < LARGE:
-        return _combined_everywhere(xp.add, input, axis, found) * shares
+    if is_everywhere(slices, count) and input.size < LARGE:
+        return _combined_everywhere(xp.add, input, axis, slices) * shares
     out = xp.empty_like(input, shape=resized(input.shape, axis, count))
 
     def pool(part):
-        _combined(xp.add, input[part], out[part], axis, found, 0)
+        _combined(xp.add, input[part], out[part], axis, slices, 0)
         xp.multiply(out[part], shares, out=out[part])
 
     parallel_for(pool, parts_in_cache(xp, axis, input, out), input.size)
@@ -551,13 +551,13 @@ def spread_means_p(
     dilation: int = 1,
 ):
     """The adjoint of `window_mean` on an axis of size ``extent``."""
-    count, found = taps(extent, size, stride, padding, dilation)
+    count, slices = taps(extent, size, stride, padding, dilation)
     if g.shape[axis] != count:
         raise ValueError("shapes do not fit")  # `infer` says it better
     full = xp.empty_like(g, shape=resized(g.shape, axis, extent))
     shares = _shares(xp, g.dtype, axis, extent, size, stride, padding, dilation)
     seen_by_one = stride >= size and dilation == 1  # so that nothing is added up
-    covered = sum([len(range(extent)[seen]) for _, _, seen in found]) == extent
+    covered = sum([len(range(extent)[seen]) for _, _, seen in slices]) == extent
 
     def spread(part):
         share, target = g[part] * shares, full[part]
@@ -565,7 +565,7 @@ def spread_means_p(
             share += g.dtype.type(0)  # no negative zeros, as in sums from 0
         if not (seen_by_one and covered):
             target[...] = 0
-        for _, windows, seen in found:
+        for _, windows, seen in slices:
             if seen_by_one:
                 target[at(axis, seen)] = share[at(axis, windows)]
             else:
@@ -615,18 +615,21 @@ def _pool(who, op, rank, input, ksize, strides, padding, data_format, dilations=
 
 def _windows(who, rank, x, ksize, strides, padding, data_format, dilations):
     """Return ``(axis, size, stride, padding, dilation)`` per axis to pool, the last first."""
-    found = len(x.shape) - 2
-    if found != (rank or found) or found not in CHANNELS_LAST:
+    spatial = len(x.shape) - 2
+    if spatial != (rank or spatial) or spatial not in CHANNELS_LAST:
         wanted = "3, 4 or 5" if rank is None else rank + 2
         raise ShapeError(who, f"input must have rank {wanted}", input=x)
     first, strides, padding, dilations = window_arguments(
-        who, found, strides, padding, data_format, dilations
+        who, spatial, strides, padding, data_format, dilations
     )
-    sizes = spatial_numbers(who, "ksize", ksize, found, first)
-    paddings = [padding] * found if isinstance(padding, str) else padding
+    sizes = spatial_numbers(who, "ksize", ksize, spatial, first)
+    paddings = [padding] * spatial if isinstance(padding, str) else padding
     windows = []
-    for i in reversed(range(found)):
-        axis, window = i - found - (not first), (strides[i], paddings[i], dilations[i])
+    for i in reversed(range(spatial)):
+        axis, window = (
+            i - spatial - (not first),
+            (strides[i], paddings[i], dilations[i]),
+        )
         reach = (sizes[i] - 1) * dilations[i] + 1
         if not isinstance(padding, str) and max(paddings[i]) >= reach:
             raise InvalidArgumentError(
@@ -1019,13 +1022,13 @@ def max_pool_with_argmax(
     windows = _windows(who, 2, x, ksize, strides, padding, data_format, None)
     images, *image = x.shape
     xp = module_of(x)
-    places = xp.arange(int(np.prod(image)), dtype=xp.int64).reshape(1, *image)
+    indices = xp.arange(int(np.prod(image)), dtype=xp.int64).reshape(1, *image)
     if include_batch_in_index:
         starts = xp.arange(images, dtype=xp.int64) * int(np.prod(image))
-        places = places + starts.reshape(-1, 1, 1, 1)
-    places = broadcast_to(new_tensor(places), tuple(x.shape))
+        indices = indices + starts.reshape(-1, 1, 1, 1)
+    indices = broadcast_to(new_tensor(indices), tuple(x.shape))
     for window in windows:
         maxima = window_max_p(x, *window)
-        places = pick_at_maxima_p(places, x, maxima, *window)
+        indices = pick_at_maxima_p(indices, x, maxima, *window)
         x = maxima
-    return x, cast(places, output_dtype)
+    return x, cast(indices, output_dtype)

@@ -89,11 +89,11 @@ _known_positions = functools.lru_cache(maxsize=4096)(_positions)
 def positions(size, window, strides, padding, dilations):
     """Return margins and numbers of windows along all axes."""
     each = [padding] * len(size) if isinstance(padding, str) else padding
-    found = [
+    per_axis = [
         window_positions(*axis)
         for axis in zip(size, window, strides, each, dilations, strict=True)
     ]
-    return [(b, a) for b, a, _ in found], tuple([count for _, _, count in found])
+    return [(b, a) for b, a, _ in per_axis], tuple([count for _, _, count in per_axis])
 
 
 def as_margin(value):
@@ -112,15 +112,15 @@ def taps(extent, size, stride, padding, dilation):
     (not a margin), and the entries that it meets.
     """
     before, _, count = window_positions(extent, size, stride, padding, dilation)
-    found = []
+    slices = []
     for i in range(size):
         offset = i * dilation - before
         first = max(0, -(offset // stride))
         last = min(count - 1, (extent - 1 - offset) // stride)
         if first <= last:
             start, stop = first * stride + offset, last * stride + offset + 1
-            found.append((i, slice(first, last + 1), slice(start, stop, stride)))
-    return count, tuple(found)
+            slices.append((i, slice(first, last + 1), slice(start, stop, stride)))
+    return count, tuple(slices)
 
 
 def taps_along(x, axis, *window):
@@ -134,9 +134,9 @@ def _check_from_end(axis, rank):
         raise InvalidArgumentError(f"axis must be from {-rank} to -1, got {axis}")
 
 
-def is_everywhere(found, count):
+def is_everywhere(slices, count):
     """Return whether each tap meets an entry in every window: no margins."""
-    return bool(found) and all(windows == slice(0, count) for _, windows, _ in found)
+    return bool(slices) and all(windows == slice(0, count) for _, windows, _ in slices)
 
 
 def at(axis, part):
@@ -147,8 +147,8 @@ def at(axis, part):
 def resized(shape, axis, extent):
     """Return a shape with another size for an axis counted from the end."""
     _check_from_end(axis, len(shape))
-    place = len(shape) + axis
-    return (*shape[:place], extent, *shape[place + 1 :])
+    position = len(shape) + axis
+    return (*shape[:position], extent, *shape[position + 1 :])
 
 
 def spatial_op(**traits: Unpack[Traits]) -> Callable[[Kernel[P]], Op[P, Tensor]]:
@@ -174,10 +174,10 @@ def unfold(
 
     Margins are zeros. Maps ``[..., n, ...]`` to ``[..., count, size, ...]``.
     """
-    count, found = taps_along(input, axis, size, stride, padding, dilation)
+    count, slices = taps_along(input, axis, size, stride, padding, dilation)
     before, behind = input.shape[:axis], input.shape[input.ndim + axis + 1 :]
     out = xp.zeros((*before, count, size, *behind), input.dtype)
-    for i, windows, entries in found:
+    for i, windows, entries in slices:
         out[at(axis - 1, windows)][at(axis, i)] = input[at(axis, entries)]
     return out
 
@@ -187,8 +187,8 @@ def _(input, axis, size, stride, padding, dilation):
     normalize_axis("unfold", axis, input.shape.rank)
     _, _, count = window_positions(input.shape[axis], size, stride, padding, dilation)
     dims = resized(tuple(input.shape), axis, count)
-    place = len(dims) + axis + 1
-    return TensorSpec((*dims[:place], size, *dims[place:]), input.dtype)
+    position = len(dims) + axis + 1
+    return TensorSpec((*dims[:position], size, *dims[position:]), input.dtype)
 
 
 @unfold.vjp("input")
@@ -210,12 +210,12 @@ def fold(
     if not -g.ndim < axis < 0:
         raise ValueError("shapes do not fit")  # `infer` says it better
     size = g.shape[axis]
-    count, found = taps(extent, size, stride, padding, dilation)
+    count, slices = taps(extent, size, stride, padding, dilation)
     if g.shape[axis - 1] != count:
         raise ValueError("shapes do not fit")  # `infer` says it better
     before, behind = g.shape[: axis - 1], g.shape[g.ndim + axis + 1 :]
     out = xp.zeros((*before, extent, *behind), g.dtype)
-    for i, windows, entries in found:
+    for i, windows, entries in slices:
         out[at(axis, entries)] += g[at(axis - 1, windows)][at(axis, i)]
     return out
 

@@ -114,8 +114,8 @@ def crop_in_double(
     x, boxes = (v if v.dtype == dtypes.float64 else cast(v, dtypes.float32)
                 for v in (x, boxes))  # fmt: skip
     y1, x1, y2, x2 = (getitem(boxes, (slice(None), slice(i, i + 1))) for i in range(4))
-    rows, above = _places(y1, y2, crop_size[0], x.shape[1])
-    columns, beside = _places(x1, x2, crop_size[1], x.shape[2])
+    rows, above = _coordinates(y1, y2, crop_size[0], x.shape[1])
+    columns, beside = _coordinates(x1, x2, crop_size[1], x.shape[2])
 
     def read(row, column):
         return _pixels(who, x, owners, row, column)
@@ -135,16 +135,16 @@ def crop_in_double(
     return where(expand_dims(inside, 3), crops, cast(extrapolation_value, x.dtype))
 
 
-def _places(first, last, count, size):
-    """Return ``count`` places ``[n, count]`` from ``first`` to ``last``, and if they exist."""
+def _coordinates(first, last, count, size):
+    """Return coordinates ``[n, count]`` from ``first`` to ``last``, and which of them exist."""
     end = cast(size, first.dtype) - 1.0
     if count > 1:
         step = (last - first) * end / float(count - 1)
-        places = first * end + arange(count, dtype=first.dtype) * step
+        coordinates = first * end + arange(count, dtype=first.dtype) * step
     else:
-        places = (first + last) * end * 0.5
-    exist = greater_equal(places, 0.0) & less_equal(places, end)
-    return where(exist, places, 0.0), exist
+        coordinates = (first + last) * end * 0.5
+    exist = greater_equal(coordinates, 0.0) & less_equal(coordinates, end)
+    return where(exist, coordinates, 0.0), exist
 
 
 def _pixels(who, images, owners, rows, columns):
@@ -153,8 +153,8 @@ def _pixels(who, images, owners, rows, columns):
     rows, columns = (cast(v, dtypes.int64) for v in (rows, columns))
     shape = (*rows.shape, columns.shape[1])
     axes = reshape(cast(owners, dtypes.int64), (-1, 1, 1)), expand_dims(rows, 2)
-    places = [broadcast_to(v, shape) for v in (*axes, expand_dims(columns, 1))]
-    index = flat_index(stack(places, -1), dims=(batch, height, width), who=who)
+    coordinates = [broadcast_to(v, shape) for v in (*axes, expand_dims(columns, 1))]
+    index = flat_index(stack(coordinates, -1), dims=(batch, height, width), who=who)
     return gather(reshape(images, (batch * height * width, channels)), index)
 
 

@@ -50,15 +50,15 @@ def map_coordinates(
     fill_value: TensorLike = 0,
 ) -> Tensor:
     """Interpolate ``inputs`` at ``coordinates``; see `keras.ops.image`."""
-    x, places = convert_to_tensor(inputs), convert_to_tensor(coordinates)
+    x, positions = convert_to_tensor(inputs), convert_to_tensor(coordinates)
     rank = len(x.shape)
-    if len(places.shape) < 2 or places.shape[0] != rank:
+    if len(positions.shape) < 2 or positions.shape[0] != rank:
         raise ShapeError("map_coordinates", f"coordinates must be [{rank}, ...], with an "
                          "entry for each axis of inputs", inputs=x,
-                         coordinates=places)  # fmt: skip
-    places, fill_value = unstack(places), cast(fill_value, x.dtype)
-    found = interpolate("map_coordinates", x, places, order, fill_mode, fill_value)
-    return saturate_cast(round(found), x.dtype) if x.dtype.is_integer else found
+                         coordinates=positions)  # fmt: skip
+    positions, fill_value = unstack(positions), cast(fill_value, x.dtype)
+    values = interpolate("map_coordinates", x, positions, order, fill_mode, fill_value)
+    return saturate_cast(round(values), x.dtype) if x.dtype.is_integer else values
 
 
 def interpolate(who, x, coordinates, order, fill_mode, fill_value, batch=False):
@@ -83,8 +83,8 @@ def interpolate(who, x, coordinates, order, fill_mode, fill_value, batch=False):
     total = None
     for corner in itertools.product(*nodes):
         index, weight = start, None
-        for (place, _, share), size in zip(corner, sizes):
-            index = index * size + place
+        for (node, _, share), size in zip(corner, sizes):
+            index = index * size + node
             weight = share if weight is None or share is None else weight * share
         values = gather(rows, index)
         if fill_mode == "constant":
@@ -108,21 +108,23 @@ def _nodes(coordinate, size, order, fill_mode):
     ]
 
 
-def _within(place, size, fill_mode):
+def _within(coordinate, size, fill_mode):
     """Return the entry that continues the axis at a whole coordinate; whether it is inside."""
-    size = cast(size, place.dtype)
+    size = cast(size, coordinate.dtype)
     last = size - 1.0
-    exists = greater_equal(place, 0.0) & less_equal(place, last)
+    exists = greater_equal(coordinate, 0.0) & less_equal(coordinate, last)
     if fill_mode == "wrap":
-        place = floormod(place, size)
+        coordinate = floormod(coordinate, size)
     elif fill_mode == "reflect":
-        place = floormod(place, size * 2.0)
-        place = where(less(place, size), place, size * 2.0 - 1.0 - place)
+        coordinate = floormod(coordinate, size * 2.0)
+        coordinate = where(
+            less(coordinate, size), coordinate, size * 2.0 - 1.0 - coordinate
+        )
     elif fill_mode == "mirror":
         period = maximum(last * 2.0, 1.0)
-        place = floormod(place, period)
-        place = where(less(place, size), place, period - place)
-    return cast(clip_by_value(place, 0.0, last), dtypes.int64), exists
+        coordinate = floormod(coordinate, period)
+        coordinate = where(less(coordinate, size), coordinate, period - coordinate)
+    return cast(clip_by_value(coordinate, 0.0, last), dtypes.int64), exists
 
 
 def _beside(x, rest):
@@ -192,8 +194,8 @@ def _weights(old, new, scale, translation, method, antialias):
     step = 1.0 / scale
     centers = (arange(new, dtype=scale.dtype) + 0.5 - translation) * step - 0.5
     width = maximum(step, 1.0) if antialias else 1.0
-    places = expand_dims(arange(old, dtype=scale.dtype), 1)
-    weights = KERNELS[method](_OPS, abs(centers - places) / width)
+    entries = expand_dims(arange(old, dtype=scale.dtype), 1)
+    weights = KERNELS[method](_OPS, abs(centers - entries) / width)
     total = reduce_sum(weights, 0, True)
     some = greater(abs(total), 1000.0 * float(np.finfo(np.float32).eps))
     weights = where(some, weights / where(some, total, 1.0), 0.0)

@@ -51,8 +51,8 @@ def psnr(
     x, y = _comparable("psnr", a, b, "a", "b")
     top = _scaled_range(max_val, a)
     mse = reduce_mean(square(x - y), (-3, -2, -1))
-    found = log(mse) * (-10 / math.log(10)) + 20 * math.log10(top)
-    return cast(found, dtypes.float32)
+    ratio = log(mse) * (-10 / math.log(10)) + 20 * math.log10(top)
+    return cast(ratio, dtypes.float32)
 
 
 def _comparable(who, first, second, *names):
@@ -180,8 +180,8 @@ def ssim_multiscale(
     for scale, power in enumerate(power_factors):
         if scale:
             x, y = _halved(x), _halved(y)
-        found = _structure(who, x, y, top, filter_size, filter_sigma, k1, k2)
-        mean = reduce_mean(found[0 if scale == count - 1 else 1], (-3, -2))
+        maps = _structure(who, x, y, top, filter_size, filter_sigma, k1, k2)
+        mean = reduce_mean(maps[0 if scale == count - 1 else 1], (-3, -2))
         product = product * pow(relu(mean), float(power))
     return cast(reduce_mean(product, -1), dtypes.float32)
 
@@ -220,8 +220,8 @@ def _structure(who, x, y, top, filter_size, filter_sigma, k1, k2):
 
 def _gaussian_window(size, sigma, x):
     """Return Gaussian weights ``[size, size, channels, 1]``, with sum 1 for each channel."""
-    places = numbers_like([(i - (size - 1) / 2) ** 2 for i in range(size)], x)
-    row = exp(places * (-0.5 / sigma**2))
+    squares = numbers_like([(i - (size - 1) / 2) ** 2 for i in range(size)], x)
+    row = exp(squares * (-0.5 / sigma**2))
     row = row / reduce_sum(row)
     plane = reshape(row, (size, 1, 1, 1)) * reshape(row, (1, size, 1, 1))
     return concat([plane] * x.shape[-1], axis=2)

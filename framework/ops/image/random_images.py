@@ -346,9 +346,9 @@ def _cropped(who, stream, value, size):
                          "from 0 to its size", value=x)  # fmt: skip
     if not size:
         return x
-    places = stack([cast(full - n + 1, "int32") for n, full in zip(size, x.shape)])
+    counts = stack([cast(full - n + 1, "int32") for n, full in zip(size, x.shape)])
     drawn = draw_uniform(stream, (len(size),), 0, 2**31 - 1, dtypes.int32)
-    starts = floormod(drawn, places)
+    starts = floormod(drawn, counts)
     for axis, (n, full) in enumerate(zip(size, x.shape)):
         if n != full:
             picks = getitem(starts, axis) + arange(n, dtype=dtypes.int32)

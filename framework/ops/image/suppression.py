@@ -52,14 +52,14 @@ def _selected(xp, overlap, scores, limits, count):
     soft = sigma > 0
     is_hard = xp is np and not soft.any()  # a GPU would have to wait
     rate = xp.where(soft, -0.5 / xp.where(soft, sigma, 1), 0).astype(scores.dtype)
-    places = xp.arange(scores.shape[-1])
+    numbers = xp.arange(scores.shape[-1])
     indices = xp.zeros((*scores.shape[:-1], count), xp.int32)
-    found = xp.full(indices.shape, lost, scores.dtype)
+    chosen = xp.full(indices.shape, lost, scores.dtype)
     for i in range(min(count, scores.shape[-1])):
         best = scores.argmax(axis=-1)[..., None]  # of equals the first
-        found[..., i : i + 1] = xp.take_along_axis(scores, best, axis=-1)
+        chosen[..., i : i + 1] = xp.take_along_axis(scores, best, axis=-1)
         indices[..., i : i + 1] = best
-        if xp is np and (found[..., i] == lost).all():
+        if xp is np and (chosen[..., i] == lost).all():
             break
         overlaps = overlap(best)
         gone = overlaps > at_most
@@ -67,10 +67,10 @@ def _selected(xp, overlap, scores, limits, count):
             weakened = scores * xp.exp(rate * overlaps * overlaps)
             gone = xp.where(soft, weakened <= above, gone)
             scores = xp.where(soft & (scores != lost), weakened, scores)
-        scores = xp.where(gone | (places == best), lost, scores)
-    exist = found != lost
+        scores = xp.where(gone | (numbers == best), lost, scores)
+    exist = chosen != lost
     total = exist.sum(axis=-1).astype(xp.int32)
-    return xp.where(exist, indices, 0), xp.where(exist, found, 0), total
+    return xp.where(exist, indices, 0), xp.where(exist, chosen, 0), total
 
 
 def _batch(op):
@@ -237,11 +237,11 @@ def non_max_suppression(
         >>> tw.image.non_max_suppression(boxes, [0.5, 0.9, 0.7], 3).numpy()
         array([1, 2], dtype=int32)
     """
-    found = _of_boxes(
+    selected = _of_boxes(
         "non_max_suppression", boxes, scores, max_output_size, iou_threshold,
         score_threshold,
     )  # fmt: skip
-    return _cut_off(found[0], found[2])
+    return _cut_off(selected[0], selected[2])
 
 
 def non_max_suppression_with_scores(
@@ -331,8 +331,8 @@ def non_max_suppression_overlaps(
     overlaps, scores, limits = _alike(
         overlaps, scores, overlap_threshold, score_threshold
     )
-    found = suppress_overlaps(overlaps, scores, *limits[:2], max_output_size)
-    return _cut_off(found[0], found[2])
+    selected = suppress_overlaps(overlaps, scores, *limits[:2], max_output_size)
+    return _cut_off(selected[0], selected[2])
 
 
 # ----------------------------------------------------------------- of a fixed size, batches
@@ -462,17 +462,17 @@ def combined_non_max_suppression(
     exist = less(arange(each), expand_dims(count, -1))
     ranked = where(exist, kept, cast(float("-inf"), kept.dtype))
     taken = min(size, each * classes)
-    best, places = top_k(reshape(ranked, (batch, classes * each)), taken)
-    label = floordiv(places, each)
-    index = gather(reshape(indices, (batch, classes * each)), places, batch_dims=1)
+    best, positions = top_k(reshape(ranked, (batch, classes * each)), taken)
+    label = floordiv(positions, each)
+    index = gather(reshape(indices, (batch, classes * each)), positions, batch_dims=1)
     flat = reshape(boxes, (batch, classes * n, 4))
     boxes = gather(flat, label * n + index, batch_dims=1)
     valid = minimum(reduce_sum(count, -1), size)
     exist = less(arange(taken), expand_dims(valid, -1))
     boxes = clip_by_value(boxes, 0.0, 1.0) if clip_boxes else boxes
-    found = where(expand_dims(exist, -1), boxes, 0.0), where(exist, best, 0.0)
-    found = [*found, where(exist, label, 0)]
+    outputs = where(expand_dims(exist, -1), boxes, 0.0), where(exist, best, 0.0)
+    outputs = [*outputs, where(exist, label, 0)]
     if size > taken:
         rest = [[0, 0], [0, size - taken], [0, 0]]
-        found = [pad(x, rest[: len(x.shape)]) for x in found]
-    return (*(cast(x, dtypes.float32) for x in found), valid)
+        outputs = [pad(x, rest[: len(x.shape)]) for x in outputs]
+    return (*(cast(x, dtypes.float32) for x in outputs), valid)

@@ -154,11 +154,11 @@ def _read(images, y, x, fill_mode, fill_value, exists):
     column = cast(clip_by_value(x, 0.0, _number(width) - 1.0), dtypes.int64)
     flat = reshape(images, (batch, height * width, channels))
     size = tuple(row.shape)[1:]
-    places = reshape(row * width + column, (-1, size[0] * size[1]))
-    if places.shape[0] != batch:  # one transform for all images
-        pixels = gather(flat, reshape(places, (size[0] * size[1],)), axis=1)
+    indices = reshape(row * width + column, (-1, size[0] * size[1]))
+    if indices.shape[0] != batch:  # one transform for all images
+        pixels = gather(flat, reshape(indices, (size[0] * size[1],)), axis=1)
     else:
-        pixels = gather(flat, places, batch_dims=1)
+        pixels = gather(flat, indices, batch_dims=1)
     pixels = reshape(pixels, (batch, *size, channels))
     if fill_mode == "constant":
         for at, size in ((y, height), (x, width)):

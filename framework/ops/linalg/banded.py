@@ -156,16 +156,16 @@ def _tridiagonal(xp, diagonals: TensorLike, rhs: TensorLike, pivoting: bool = Tr
     rows.append(row)
     if count and xp.stack([row[0] == 0 for row in rows]).any():
         raise MatrixError(f"tridiagonal_solve: {NOT_INVERTIBLE}")
-    found = [None] * count
+    solution = [None] * count
     for k in range(count - 1, -1, -1):
         pivot, first, second = (each[..., None] for each in rows[k])
         rest = b[k]
         if k + 1 < count:
-            rest = rest - first * found[k + 1]
+            rest = rest - first * solution[k + 1]
         if k + 2 < count:
-            rest = rest - second * found[k + 2]
-        found[k] = rest / pivot
-    return xp.stack(found, axis=-2) if count else rhs.copy()
+            rest = rest - second * solution[k + 2]
+        solution[k] = rest / pivot
+    return xp.stack(solution, axis=-2) if count else rhs.copy()
 
 
 @_tridiagonal.infer
@@ -259,8 +259,8 @@ def tridiagonal_solve(
         rhs = rhs[..., None]
     elif transpose_rhs:
         rhs = matrix_transpose(rhs)
-    found = _tridiagonal(compact, rhs, pivoting=bool(partial_pivoting))
-    return found[..., 0] if vector else found
+    solution = _tridiagonal(compact, rhs, pivoting=bool(partial_pivoting))
+    return solution[..., 0] if vector else solution
 
 
 def banded_triangular_solve(

@@ -223,10 +223,12 @@ def _(g, out, gaps):
 def any_coincide(outputs):
     """Return whether any matrix of a batch has repeated eigenvalues or singular values."""
     values, *vectors = outputs
-    found = reduce_any(beside_diagonal(gaps_of(values, values.dtype)))
+    repeated = reduce_any(beside_diagonal(gaps_of(values, values.dtype)))
     if len(vectors) > 1:  # a singular value of 0 coincides with its negative
-        found = logical_or(found, reduce_any(equal(sums_of(values, values.dtype), 0.0)))
-    return found
+        repeated = logical_or(
+            repeated, reduce_any(equal(sums_of(values, values.dtype), 0.0))
+        )
+    return repeated
 
 
 def free_of_turns(part, turns, sizes, who, values):

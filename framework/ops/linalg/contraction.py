@@ -63,7 +63,7 @@ def _einsum(xp, *inputs: TensorLike, equation, optimize: str = "greedy"):
 
 @lru_cache(maxsize=1024)
 def _plan(equation, shapes, optimize):
-    """Return steps ``(places, function)``: each pops operands of a list and appends one."""
+    """Return steps ``(positions, function)``: each pops operands of a list and appends one."""
     terms, result = _terms(equation)
     sizes = {}
     for term, shape in zip(terms, shapes, strict=True):
@@ -78,8 +78,8 @@ def _plan(equation, shapes, optimize):
         limit = 2.0**62  # of entries between two steps: none
         path = np.einsum_path(equation, *weightless, optimize=(optimize, limit))[0][1:]
     steps = []
-    for places in _by_two(path, len(terms)):
-        taken = [terms.pop(i) for i in places]
+    for positions in _by_two(path, len(terms)):
+        taken = [terms.pop(i) for i in positions]
         wanted = set("".join(terms) + result)
         own = dict.fromkeys("".join(taken))
         made = "".join(c for c in own if c in wanted) if terms else result
@@ -88,18 +88,18 @@ def _plan(equation, shapes, optimize):
             step = _swapped(_double(b, a, made, sizes))
         else:
             step = _double(a, b, made, sizes)
-        steps.append((places, step))
+        steps.append((positions, step))
         terms.append(made)
     return steps
 
 
 def _by_two(path, count):
-    """Return the steps of a path, each with two operands, the later place first."""
-    for places in path:
-        places = sorted(places, reverse=True)
-        while len(places) > 1:
-            yield tuple(places[:2])
-            places = [count - 2, *places[2:]]  # what was just made stands last
+    """Return the steps of a path, each with two operands, the later position first."""
+    for positions in path:
+        positions = sorted(positions, reverse=True)
+        while len(positions) > 1:
+            yield tuple(positions[:2])
+            positions = [count - 2, *positions[2:]]  # what was just made stands last
             count -= 1
 
 

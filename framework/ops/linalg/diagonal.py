@@ -67,10 +67,10 @@ def _longest(k, rows, cols):
     return max(min(rows + min(k[1], 0), cols - max(k[0], 0)), 0)
 
 
-def _runs(k, align, rows, cols):
+def _slices(k, align, rows, cols):
     """Return positions of the diagonals of a band, the highest first.
 
-    For each, its entries in a row-by-row matrix and its place in a row of diagonals, as
+    For each, its entries in a row-by-row matrix and its position in a row of diagonals, as
     slices.
     """
     longest = _longest(k, rows, cols)
@@ -125,7 +125,7 @@ def _diag(
 def _write(flat, diagonal, k, rows, cols, align):
     """Write the diagonals of a band into matrices with their rows flattened."""
     single = k[0] == k[1]
-    for i, (there, here) in enumerate(_runs(k, align, rows, cols)):
+    for i, (there, here) in enumerate(_slices(k, align, rows, cols)):
         flat[..., there] = diagonal[..., here] if single else diagonal[..., i, here]
 
 
@@ -152,10 +152,10 @@ def _diag_part(xp, input: TensorLike, k: Band, align: str = "RIGHT_LEFT"):
     single = k[0] == k[1]
     flat = input.reshape((*lead, rows * cols))
     if single:
-        ((there, _),) = _runs(k, align, rows, cols)
+        ((there, _),) = _slices(k, align, rows, cols)
         return flat[..., there]
     band = xp.zeros((*lead, *_diagonals_shape(k, rows, cols)), input.dtype)
-    for i, (there, here) in enumerate(_runs(k, align, rows, cols)):
+    for i, (there, here) in enumerate(_slices(k, align, rows, cols)):
         band[..., i, here] = flat[..., there]
     return band
 
@@ -222,7 +222,7 @@ def clear_diag(xp, input: TensorLike, k: Band):
     """Set the diagonals of a band of ``input`` to zero; it is self-adjoint."""
     *lead, rows, cols = input.shape
     full = input.reshape((*lead, rows * cols)).copy()
-    for there, _ in _runs(k, "LEFT_LEFT", rows, cols):
+    for there, _ in _slices(k, "LEFT_LEFT", rows, cols):
         full[..., there] = 0
     return full.reshape(input.shape)
 
@@ -304,7 +304,7 @@ def diag(
     if _is_zero(padding_value):
         return full
     mask = np.zeros(rows * cols, bool)
-    for there, _ in _runs(k, align, rows, cols):
+    for there, _ in _slices(k, align, rows, cols):
         mask[there] = True
     return _padded(full, mask.reshape(rows, cols), padding_value)
 
@@ -357,7 +357,7 @@ def diag_part(
         return band
     rows, cols = input.shape[-2:]
     mask = np.zeros(_diagonals_shape(k, rows, cols), bool)
-    for i, (_, here) in enumerate(_runs(k, align, rows, cols)):
+    for i, (_, here) in enumerate(_slices(k, align, rows, cols)):
         mask[i, here] = True
     return _padded(band, mask, padding_value)
 

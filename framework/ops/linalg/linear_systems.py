@@ -334,8 +334,8 @@ def triangular_solve_p(xp, matrix: TensorLike, rhs: TensorLike, lower: bool = Tr
     matrix, rhs = _alike(xp, matrix, rhs)
     if matrix.shape[-1] != matrix.shape[-2] or matrix.shape[-1] != rhs.shape[-2]:
         raise ValueError("shapes do not fit")  # `infer` says it better
-    found = _by_blas(matrix, rhs, lower) if xp is np else None
-    return _substituted(xp, matrix, rhs, lower) if found is None else found
+    solution = _by_blas(matrix, rhs, lower) if xp is np else None
+    return _substituted(xp, matrix, rhs, lower) if solution is None else solution
 
 
 def _by_blas(matrix, rhs, lower):
@@ -350,15 +350,15 @@ def _by_blas(matrix, rhs, lower):
     if (np.abs(diagonal) < finfo(matrix.dtype).tiny).any():
         return None
     if matrix.ndim == 2:
-        found = trsm(matrix, rhs, lower)
+        solution = trsm(matrix, rhs, lower)
     else:
-        found = np.empty(rhs.shape, rhs.dtype)
+        solution = np.empty(rhs.shape, rhs.dtype)
         for index in np.ndindex(matrix.shape[:-2]):
             solved = trsm(matrix[index], rhs[index], lower)
             if solved is None:
                 return None
-            found[index] = solved
-    return None if found is None or np.isnan(found).any() else found
+            solution[index] = solved
+    return None if solution is None or np.isnan(solution).any() else solution
 
 
 BLOCK = 64  # rows up to which LU of a block costs no more than calls for its halves
@@ -373,28 +373,28 @@ def _substituted(xp, matrix, rhs, lower):
     if count <= BLOCK:
         block = xp.tril(matrix) if lower else xp.triu(matrix)
         what = "the triangular matrix is not invertible: its diagonal has a zero"
-        found = by_lapack("triangular_solve", what, xp.linalg.solve, block, rhs)
-        return _after_nan(xp, block, rhs, found, lower)
+        solution = by_lapack("triangular_solve", what, xp.linalg.solve, block, rhs)
+        return _after_nan(xp, block, rhs, solution, lower)
     parts = slice(None, count // 2), slice(count // 2, None)
     first, second = parts if lower else parts[::-1]
     known = _substituted(xp, matrix[..., first, first], rhs[..., first, :], lower)
     rest = rhs[..., second, :] - xp.matmul(matrix[..., second, first], known)
-    found = _substituted(xp, matrix[..., second, second], rest, lower)
-    return xp.concatenate([known, found] if lower else [found, known], axis=-2)
+    solution = _substituted(xp, matrix[..., second, second], rest, lower)
+    return xp.concatenate([known, solution] if lower else [solution, known], axis=-2)
 
 
-def _after_nan(xp, block, rhs, found, lower):
+def _after_nan(xp, block, rhs, solution, lower):
     """Return NaN from the first row on, in order of substitution, that depends on a NaN."""
     rows = xp.isnan(block).any(-1, keepdims=True)
     spoiled = rows | xp.isnan(rhs)
     if not spoiled.any():
-        return found
+        return solution
     order = slice(None) if lower else slice(None, None, -1)
     spoiled = (xp.cumsum(spoiled[..., order, :], axis=-2) > 0)[..., order, :]
     kept = xp.where(rows, xp.eye(block.shape[-1], dtype=block.dtype), block)
     clean = xp.where(spoiled, rhs.dtype.type(0), rhs)
-    found = xp.linalg.solve(kept, clean)
-    return xp.where(spoiled, found.dtype.type(np.nan), found)
+    solution = xp.linalg.solve(kept, clean)
+    return xp.where(spoiled, solution.dtype.type(np.nan), solution)
 
 
 triangular_solve_p.infer(_infer_system(triangular_solve_p.primitive))

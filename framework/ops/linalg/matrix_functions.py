@@ -82,14 +82,14 @@ def det(xp, input: TensorLike):
         >>> tw.linalg.det([[1.0, 2.0], [3.0, 5.0]]).numpy()
         np.float32(-1.0)
     """
-    found = by_lapack("det", NOT_INVERTIBLE, xp.linalg.det, input)
-    return _unless_infinite(xp, input, found, found == 0)
+    result = by_lapack("det", NOT_INVERTIBLE, xp.linalg.det, input)
+    return _unless_infinite(xp, input, result, result == 0)
 
 
-def _unless_infinite(xp, matrix, found, singular):
-    """Return ``found``; NaN where a zero pivot meets an infinite one, which LAPACK ignores."""
+def _unless_infinite(xp, matrix, result, singular):
+    """Return ``result``; NaN where a zero pivot meets an infinite one, which LAPACK ignores."""
     lost = singular & ~xp.isfinite(matrix).all((-2, -1))
-    return xp.where(lost, found.dtype.type(np.nan), found) if lost.any() else found
+    return xp.where(lost, result.dtype.type(np.nan), result) if lost.any() else result
 
 
 @det.infer

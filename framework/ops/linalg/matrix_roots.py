@@ -99,8 +99,8 @@ def _by_schur(xp, who, input, function):
         q, t = _schur(xp, flat)
         return q @ function(xp, t) @ xp.swapaxes(q.conj(), -1, -2)
 
-    found = by_lapack(who, NO_CONVERGENCE, compute, flat, finite=True)
-    return found.reshape(input.shape)
+    result = by_lapack(who, NO_CONVERGENCE, compute, flat, finite=True)
+    return result.reshape(input.shape)
 
 
 # ----------------------------------------------------------------------- square root
@@ -155,14 +155,14 @@ def sqrtm(xp, input: TensorLike):
         array([[2. , 0.2],
                [0. , 3. ]], dtype=float32)
     """
-    found = _by_schur(xp, "sqrtm", input, _root_of_triangle)
+    result = _by_schur(xp, "sqrtm", input, _root_of_triangle)
     if input.dtype.kind == "c" or not input.size:
-        return found
+        return result
     size, turned = (
-        xp.abs(part).max((-2, -1), keepdims=True) for part in (found, found.imag)
+        xp.abs(part).max((-2, -1), keepdims=True) for part in (result, result.imag)
     )
     real = turned <= float(finfo(input.dtype).eps) ** 0.5 * size
-    return xp.where(real, found.real, input.dtype.type(np.nan))
+    return xp.where(real, result.real, input.dtype.type(np.nan))
 
 
 # -------------------------------------------------------------------------- logarithm
@@ -226,8 +226,8 @@ def logm(xp, input: TensorLike):
     def function(xp, t):
         lost = (xp.diagonal(t, axis1=-2, axis2=-1) == 0).any(-1)[:, None, None]
         unit = xp.eye(t.shape[-1], dtype=t.dtype)
-        found = _log_of_triangle(xp, xp.where(lost, unit, t))
-        return xp.where(lost, t.dtype.type(np.nan), found)
+        result = _log_of_triangle(xp, xp.where(lost, unit, t))
+        return xp.where(lost, t.dtype.type(np.nan), result)
 
     return _by_schur(xp, "logm", input, function)
 

@@ -76,10 +76,10 @@ def in_double(xp, compute, *inputs):
     if len(wide) > 1:
         wide = [x + 0.0 for x in xp.broadcast_arrays(*wide)]  # each in one piece
     if xp is np:
-        found = in_blocks(partial(compute, np), *map(np.asarray, wide))
+        result = in_blocks(partial(compute, np), *map(np.asarray, wide))
     else:
-        found = compute(xp, *wide)
-    return found.astype(dtype, copy=False)
+        result = compute(xp, *wide)
+    return result.astype(dtype, copy=False)
 
 
 def either(xp, mask, this, that, *inputs):

@@ -383,14 +383,14 @@ def _downward(xp, x, count):
     """Compute J of the orders 0 to ``count - 1`` for ``x`` from 1 to 20: Miller's method."""
     w = 2.0 / x
     upper, value = xp.zeros_like(x), xp.full_like(x, 1e-200)
-    total, found = xp.zeros_like(x), [None] * count
+    total, values = xp.zeros_like(x), [None] * count
     for n in range(_MILLER, 0, -1):
         upper, value = value, (n * w) * value - upper
         if n <= count:
-            found[n - 1] = value
+            values[n - 1] = value
         if n % 2:  # A&S 9.1.46; J of order n - 1
             total += value if n == 1 else 2.0 * value
-    return [j / total for j in found]
+    return [j / total for j in values]
 
 
 def _bessel_by_hankel(xp, x, nu, second):

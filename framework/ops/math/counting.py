@@ -62,10 +62,10 @@ def _bincount(
         raise InvalidArgumentError("bincount: values must not be negative, or NaN")
     *lead, width = arr.shape
     count = math.prod(lead)
-    # What is too large goes to one more place of each row, which is cut off.
-    places = xp.minimum(arr, size).reshape(count, width).astype(xp.int64)
-    places += (xp.arange(count) * (size + 1))[:, None]
-    counts = xp.bincount(places.reshape(-1), minlength=count * (size + 1))
+    # What is too large goes to one more bin of each row, which is cut off.
+    bins = xp.minimum(arr, size).reshape(count, width).astype(xp.int64)
+    bins += (xp.arange(count) * (size + 1))[:, None]
+    counts = xp.bincount(bins.reshape(-1), minlength=count * (size + 1))
     counts = counts.reshape(*lead, size + 1)[..., :size]
     counts = counts > 0 if binary_output else counts
     return counts.astype(dtype)
@@ -206,9 +206,9 @@ def histogram_fixed_width_bins(
             f"{value_range}"
         )
     values = cast(values, dtypes.float64) * 0.5  # so that no difference overflows
-    places = floor((values - low * 0.5) / ((high * 0.5 - low * 0.5) / nbins))
-    limited = clip_by_value(places, 0.0, nbins - 1.0)
-    return cast(where(is_nan(places), -1.0, limited), dtype)
+    bins = floor((values - low * 0.5) / ((high * 0.5 - low * 0.5) / nbins))
+    limited = clip_by_value(bins, 0.0, nbins - 1.0)
+    return cast(where(is_nan(bins), -1.0, limited), dtype)
 
 
 def histogram_fixed_width(
@@ -287,9 +287,9 @@ def confusion_matrix(
         num_classes = int(array.max()) + 1 if array.size else 0
     count = int(num_classes)
     who = "confusion_matrix of labels (axis 0) and predictions (axis 1)"
-    places = flat_index(both, dims=(count, count), who=who)
+    cells = flat_index(both, dims=(count, count), who=who)
     if weights is None:
-        return reshape(_bincount(places, count * count, dtype), (count, count))
+        return reshape(_bincount(cells, count * count, dtype), (count, count))
     weights = cast(convert_to_tensor(weights), dtype)
-    sums = unsorted_segment_sum(weights, places, count * count)
+    sums = unsorted_segment_sum(weights, cells, count * count)
     return reshape(sums, (count, count))

@@ -491,12 +491,12 @@ def _temme_series():
         stirling = (-1) ** k * math.prod(range(1, 2 * k + 2, 2)) * alpha[2 * k + 1]
         before = enumerate(rows[-1][2:], 2)
         rows.append([stirling * c + n * d for c, (n, d) in zip(first, before)])
-    found = []
+    pairs = []
     for k, row in enumerate(rows):
         row = row[: count - k]
         slopes = [n * c for n, c in enumerate(row)][1:]
-        found.append(([float(c) for c in row[::-1]], [float(c) for c in slopes[::-1]]))
-    return found[::-1]
+        pairs.append(([float(c) for c in row[::-1]], [float(c) for c in slopes[::-1]]))
+    return pairs[::-1]
 
 
 def _power_over_gamma(xp, a, x, over=None):

@@ -148,10 +148,10 @@ def _(xp, x, *, axis, reverse):
 
 @_cumulative_logsumexp.vjp("x")
 def _(g, x, out, axis, reverse):
-    # The sum of g[i] * exp(x[k] - out[i]) over the places i that count k. It is exp(x[k] -
+    # The sum of g[i] * exp(x[k] - out[i]) over the positions i that count k. It is exp(x[k] -
     # out[k]) * s[k] with s[k] = g[k] + exp(out[k] - out[k + 1]) * s[k + 1], where no
     # exponent is positive. -inf counts as 0 where it is subtracted: -inf - -inf is NaN.
-    # The last place has none behind it: its exponent must not overflow, for derivatives.
+    # The last position has none behind it: its exponent must not overflow, for derivatives.
     total = masked(out, not_equal(out, -np.inf))
     back = 1 if reverse else -1
     has_next = greater(shift(ones_like(out), axis, back), 0.0)
@@ -198,7 +198,7 @@ def cumulative_logsumexp(
 
 @along_axis(sizes=True, linear=True)
 def shift(xp, x: TensorLike, axis: Axis, by: int):
-    """Move each entry one place along ``axis`` (``by`` 1) or back (-1), with 0 at the end."""
+    """Move each entry one step along ``axis`` (``by`` 1) or back (-1), with 0 at the end."""
     first, rest, but_last = _ends(x.ndim, axis)
     result = xp.zeros(x.shape, x.dtype)
     if by > 0:

@@ -187,10 +187,10 @@ def erf(xp, x: TensorLike):
     if x.dtype.itemsize > 4:
         return in_double(xp, _erf, x)
     if xp is np:
-        found = in_blocks(_single_erf_on_the_host, np.asarray(x, np.float32))
+        result = in_blocks(_single_erf_on_the_host, np.asarray(x, np.float32))
     else:
-        found = _single_erf(xp, x.astype(xp.float32))
-    return found.astype(x.dtype, copy=False)
+        result = _single_erf(xp, x.astype(xp.float32))
+    return result.astype(x.dtype, copy=False)
 
 
 @erf.vjp("x")

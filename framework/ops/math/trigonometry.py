@@ -50,10 +50,12 @@ __all__ = [
 def _is_vectorized(name):
     """Return whether NumPy has vector code for a function of float32 on this machine."""
     try:
-        found = np.lib.introspect.opt_func_info(f"^{name}$", "float32")[name]
+        targets = np.lib.introspect.opt_func_info(f"^{name}$", "float32")[name]
     except (AttributeError, KeyError):  # an older NumPy, or plain code alone
         return False
-    return not any([each["current"].startswith("baseline") for each in found.values()])
+    return not any(
+        [each["current"].startswith("baseline") for each in targets.values()]
+    )
 
 
 COSH_IS_VECTORIZED = _is_vectorized("cosh")
@@ -380,9 +382,9 @@ def _over_square_of_cosh(xp, g, x):
         cosh = xp.exp(x)
         cosh += xp.reciprocal(cosh)
         cosh *= x.dtype.type(0.5)
-    found = g / cosh
-    found /= cosh
-    return found
+    slope = g / cosh
+    slope /= cosh
+    return slope
 
 
 @tanh_slope.vjp("g")

@@ -229,9 +229,9 @@ def sigmoid_slope(xp, g: TensorLike, x: TensorLike):
 
     ``s`` has no digit of ``1 - s`` left where it has been rounded to 1.
     """
-    found = over_square_of_cosh(xp, g, x * x.dtype.type(0.5))
-    found *= x.dtype.type(0.25)
-    return found
+    slope = over_square_of_cosh(xp, g, x * x.dtype.type(0.5))
+    slope *= x.dtype.type(0.25)
+    return slope
 
 
 sigmoid_slope.kernel_for("numpy")(in_parts(sigmoid_slope.primitive.kernel))
@@ -526,10 +526,10 @@ def softmax_slope(xp, g: TensorLike, p: TensorLike, axis: Axes = -1):
     Where one share is almost 1 the difference is lost in rounding. It is minus the sum
     of the others, since all of them add up to 0; so their sum is subtracted, by shares.
     """
-    found = g * p
-    found -= p * found.sum(axis=axis, keepdims=True)
-    found -= p * found.sum(axis=axis, keepdims=True)
-    return found
+    slope = g * p
+    slope -= p * slope.sum(axis=axis, keepdims=True)
+    slope -= p * slope.sum(axis=axis, keepdims=True)
+    return slope
 
 
 @softmax_slope.vjp("g")
@@ -576,8 +576,8 @@ def log_softmax_p(xp, logits: TensorLike, axis: Axes = -1):
 @log_softmax_p.vjp("logits")
 def _(g, out, axis):
     p = exp(out)
-    found = g - p * reduce_sum(g, axis, True)
-    return found - p * reduce_sum(found, axis, True)  # as in `softmax_slope`
+    slope = g - p * reduce_sum(g, axis, True)
+    return slope - p * reduce_sum(slope, axis, True)  # as in `softmax_slope`
 
 
 def softmax(logits: TensorLike, axis: Axis = -1, name: str | None = None) -> Tensor:

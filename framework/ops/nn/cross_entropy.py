@@ -130,8 +130,8 @@ def _softmax_excess(xp, labels: TensorLike, logits: TensorLike):
     total = weights.sum(axis=lies, keepdims=True)
     factor = labels.sum(axis=lies, keepdims=True) / total
     if xp is not np:
-        found = weights * factor - labels
-        return found - weights * (found.sum(axis=lies, keepdims=True) / total)
+        slope = weights * factor - labels
+        return slope - weights * (slope.sum(axis=lies, keepdims=True) / total)
     sure = total < SURE
     if not sure.any():
         weights *= factor
@@ -141,10 +141,10 @@ def _softmax_excess(xp, labels: TensorLike, logits: TensorLike):
         shares = weights[at].copy()
         weights *= factor
         weights -= labels
-        found = weights[at]
-        shares *= found.sum(axis=lies, keepdims=True)
-        found -= shares
-        weights[at] = found
+        slope = weights[at]
+        shares *= slope.sum(axis=lies, keepdims=True)
+        slope -= shares
+        weights[at] = slope
     return weights.T if lies == 0 else weights
 
 
@@ -163,8 +163,8 @@ def _(g, labels, logits):
 @_softmax_excess.vjp("labels")
 def _(g, logits):
     p = softmax_p(logits)
-    found = reduce_sum(g * p, -1, True) - g
-    return found - reduce_sum(found * p, -1, True)  # as in `softmax_slope`
+    slope = reduce_sum(g * p, -1, True) - g
+    return slope - reduce_sum(slope * p, -1, True)  # as in `softmax_slope`
 
 
 def softmax_cross_entropy_with_logits(
@@ -245,9 +245,9 @@ def loss_of_picked(xp, logits, picked):
 
 def _picked(logits, labels):
     """Return the entries at the labels, on NumPy, in a third of take_along_axis' time."""
-    classes, places = logits.shape[-1], check_labels(labels, logits.shape[-1])
-    places += np.arange(labels.size) * classes
-    return logits.reshape(-1).take(places).reshape(labels.shape)
+    classes, indices = logits.shape[-1], check_labels(labels, logits.shape[-1])
+    indices += np.arange(labels.size) * classes
+    return logits.reshape(-1).take(indices).reshape(labels.shape)
 
 
 def check_labels(labels, classes):
@@ -256,17 +256,17 @@ def check_labels(labels, classes):
     Raises:
         ValueError: If a label is out of range.
     """
-    places = labels.astype(np.int64, order="C").reshape(-1)
+    flat = labels.astype(np.int64, order="C").reshape(-1)
     # a negative number is a large one without its sign: one pass finds both kinds
-    if labels.size and places.view(np.uint64).max() >= classes:
-        wrong = places[(places < 0) | (places >= classes)]
+    if labels.size and flat.view(np.uint64).max() >= classes:
+        wrong = flat[(flat < 0) | (flat >= classes)]
         raise InvalidArgumentError(
             "sparse_softmax_cross_entropy_with_logits: labels (y of fit, y_true of a loss) "
             f"must be from 0 to {classes - 1}, got {wrong[0]}; {wrong.size} of {labels.size} "
             f"labels are out of range. The output has {classes} classes: number them from 0, "
             "or give the last layer more units"
         )
-    return places
+    return flat
 
 
 @sparse_cross_entropy.infer
@@ -306,10 +306,10 @@ def _sparse_softmax_excess(xp, labels: TensorLike, logits: TensorLike):
     hits = labels[..., None] == xp.arange(logits.shape[-1])
     if xp is np:
         weights /= total
-        found = weights - hits.T.astype(logits.dtype)
+        slope = weights - hits.T.astype(logits.dtype)
         if (total < SURE).any():
-            found -= weights * found.sum(axis=0)
-        return found.T
+            slope -= weights * slope.sum(axis=0)
+        return slope.T
     # one more sum, and a choice: in machine code they cost next to nothing
     below = xp.where(weights < 1, weights, xp.zeros((), logits.dtype))
     below = below.sum(axis=-1, keepdims=True)
@@ -323,9 +323,9 @@ def _less_their_sum(p, labels):
     entries, classes = p.reshape(-1), p.shape[-1]
     labels = labels.reshape(-1).astype(np.int64)
     rows = np.flatnonzero((labels >= 0) & (labels < classes))  # the loss refuses others
-    places = rows * classes + labels[rows]
-    entries[places] = 0
-    entries[places] = -p.sum(axis=-1).reshape(-1)[rows]
+    indices = rows * classes + labels[rows]
+    entries[indices] = 0
+    entries[indices] = -p.sum(axis=-1).reshape(-1)[rows]
     return p
 
 

@@ -67,7 +67,7 @@ def dilation2d(
     strides = spatial_numbers(who, "strides", strides, 2, False)
     dilations = spatial_numbers(who, "dilations", dilations, 2, False)
     rows, columns = filters.shape[:2]
-    margins, places = [], []
+    margins, specs = [], []
     for axis, taps in enumerate((rows, columns)):
         size = x.shape[1 + axis]
         reach = (taps - 1) * dilations[axis] + 1
@@ -78,14 +78,14 @@ def dilation2d(
         else:
             count = max(-(-(size - reach + 1) // strides[axis]), 0)
             margins.append((0, 0))
-        places.append((count, strides[axis], dilations[axis]))
+        specs.append((count, strides[axis], dilations[axis]))
     x = pad(x, [(0, 0), *margins, (0, 0)], constant_values=x.dtype.min)
-    found = None
+    result = None
     for i in range(rows):
         for j in range(columns):
-            window = x[:, _tap(i, *places[0]), _tap(j, *places[1])] + filters[i, j]
-            found = window if found is None else maximum(found, window)
-    return found
+            window = x[:, _tap(i, *specs[0]), _tap(j, *specs[1])] + filters[i, j]
+            result = window if result is None else maximum(result, window)
+    return result
 
 
 def _tap(at, count, stride, dilation):

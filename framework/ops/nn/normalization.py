@@ -204,13 +204,13 @@ def _(c, axes):
 
 
 @_standardize_grad.diagonal
-def _(places, g, normal, inverse, slope, shift, *, axes, centred):
-    at = [place for place in places if place is not None]
-    if places[1:3] != (None, None) or at[0] in axes or len(set(at)) > 1:
+def _(axes_of, g, normal, inverse, slope, shift, *, axes, centred):
+    at = [axis for axis in axes_of if axis is not None]
+    if axes_of[1:3] != (None, None) or at[0] in axes or len(set(at)) > 1:
         return None
     # linear in the others, of which those not mapped are zeros more often than not
-    pairs = zip((g, slope, shift), (places[0], *places[3:]))
-    if any(place is None and not _is_zero(x.array) for x, place in pairs):
+    pairs = zip((g, slope, shift), (axes_of[0], *axes_of[3:]))
+    if any(axis is None and not _is_zero(x.array) for x, axis in pairs):
         return None
     return at[0] if g.shape[at[0]] == shift.shape[at[0]] else None
 
@@ -615,8 +615,8 @@ def local_response_normalization(
         raise ShapeError("local_response_normalization",
                          "input must be [batch, height, width, channels]", input=x)  # fmt: skip
     check_at_least("local_response_normalization", 0, depth_radius=depth_radius)
-    place = range(x.shape[-1])
-    near = [[float(abs(i - j) <= depth_radius) for j in place] for i in place]
+    channels = range(x.shape[-1])
+    near = [[float(abs(i - j) <= depth_radius) for j in channels] for i in channels]
     around = matmul(square(x), convert_to_tensor(near, dtype=x.dtype))
     return x * pow(around * float(alpha) + float(bias), -float(beta))
 

@@ -79,11 +79,11 @@ def standardize_parts_grad(g, normal, inverse, slope, shift, axes, centred):
     def differentiate(unit):
         own, parts = unit
         factor, ahead = inverse[own], shift[own]
-        found = parallel_map(lambda p: form.dots(g[p], normal[p]), parts, g.size)
-        slopes = form.long(slope[own] - factor * (form.total(found) * share))
+        totals = parallel_map(lambda p: form.dots(g[p], normal[p]), parts, g.size)
+        slopes = form.long(slope[own] - factor * (form.total(totals) * share))
         if centred:
-            found = parallel_map(lambda p: form.sums(g[p]), parts, g.size)
-            ahead = ahead - factor * (form.total(found) * share)
+            totals = parallel_map(lambda p: form.sums(g[p]), parts, g.size)
+            ahead = ahead - factor * (form.total(totals) * share)
         factor, ahead = form.long(factor), form.long(ahead)
 
         def combine(p):

@@ -191,11 +191,11 @@ def with_dtype_of(who, x, **others):
     Raises:
         DTypeError: If one has a different dtype.
     """
-    found = [convert_to_tensor(y, dtype_hint=x.dtype) for y in others.values()]
-    if any([y.array.dtype != x.array.dtype for y in found]):
-        given = dict(zip(others, found))
+    tensors = [convert_to_tensor(y, dtype_hint=x.dtype) for y in others.values()]
+    if any([y.array.dtype != x.array.dtype for y in tensors]):
+        given = dict(zip(others, tensors))
         raise DTypeError(who, "the dtypes must be the same", inputs=x, **given)
-    return found
+    return tensors
 
 
 def time_first(mask):

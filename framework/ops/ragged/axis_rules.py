@@ -92,7 +92,7 @@ def _one_hot(op, inputs, attributes):
     return x.with_flat_values(op.general([x.flat_values], attributes))
 
 
-def _joined(op, inputs, attributes):
+def _reduce_join(op, inputs, attributes):
     (x,) = inputs
     axis, rank = attributes["axis"], x.shape.rank
     if axis is not None and rank > 2:
@@ -104,8 +104,8 @@ def _joined(op, inputs, attributes):
         raise InvalidArgumentError(
             f"{op.name}: axis of a RaggedTensor must be its last axis, got {axis}"
         )
-    found = packed_joined(x._tw_packed, attributes["separator"])
-    return expand_dims(found, 1) if attributes["keepdims"] else found
+    texts = packed_joined(x._tw_packed, attributes["separator"])
+    return expand_dims(texts, 1) if attributes["keepdims"] else texts
 
 
 def _encoded(op, inputs, attributes):
@@ -122,5 +122,5 @@ OP_RULES[reverse.primitive] = _reversed
 OP_RULES[expand_dims.primitive] = _expanded
 OP_RULES[softmax_p.primitive] = _softmax
 OP_RULES[one_hot_p.primitive] = _one_hot
-OP_RULES[reduce_join.primitive] = _joined
+OP_RULES[reduce_join.primitive] = _reduce_join
 OP_RULES[unicode_encode.primitive] = _encoded

@@ -25,7 +25,7 @@ from ..array.shape import reshape
 from ..array.sorting import argsort, searchsorted
 from .elementwise import same_splits
 from .ragged_tensor import RaggedTensor
-from .row_splits import places_in_rows
+from .row_splits import positions_in_rows
 
 __all__ = [
     "boolean_mask",
@@ -118,9 +118,9 @@ def _depths(x):
         return x.ndim, x.ndim if x.size else None
     if not isinstance(x, (list, tuple, np.ndarray)):
         return 0, 0
-    found = [_depths(item) for item in x]
-    depth = 1 + max([d for d, _ in found], default=0)
-    known = {d for _, d in found if d is not None}
+    depths = [_depths(item) for item in x]
+    depth = 1 + max([d for d, _ in depths], default=0)
+    known = {d for _, d in depths if d is not None}
     if len(known) > 1:
         raise ValueError(f"ragged.constant: the lists must be nested evenly, got {x!r}")
     deepest = 1 + known.pop() if known else None
@@ -217,8 +217,8 @@ def range(
     if (step == 0).any():
         raise InvalidArgumentError(f"{who}: deltas must not be 0")
     lengths = np.ceil((last - first) / step).clip(0).astype(np.int64)
-    places, splits = places_in_rows(lengths)
-    values = np.repeat(first, lengths) + places * np.repeat(step, lengths)
+    positions, splits = positions_in_rows(lengths)
+    values = np.repeat(first, lengths) + positions * np.repeat(step, lengths)
     xp = module_of(next(iter(tensors.values())))
     values = new_tensor(xp.asarray(values.astype(natural)))
     return RaggedTensor.from_row_splits(values, cast(splits, row_splits_dtype))
@@ -331,8 +331,8 @@ def row_splits_to_segment_ids(
         )
     wide = splits.dtype if splits.dtype == dtypes.int64 else dtypes.int64
     numbers = arange(int(array[-1]), dtype=wide)
-    found = searchsorted(cast(splits[1:], wide), numbers, side="right")
-    return cast(found, out_type or wide)
+    rows = searchsorted(cast(splits[1:], wide), numbers, side="right")
+    return cast(rows, out_type or wide)
 
 
 def segment_ids_to_row_splits(

@@ -120,11 +120,11 @@ def same_splits(who: str, x: Rows, y: RaggedRows) -> Rows:
             f"{who}: the RaggedTensors must have the same number of ragged axes, got "
             f"{x.ragged_rank} and {y.ragged_rank}"
         )
-    found = []
+    splits = []
     for a, b in zip(x.nested_row_splits, y.nested_row_splits):
         if a is not b:
             b = cast(b, a.dtype)
             a = check_equal(a, b, f"{who}: the rows of two RaggedTensors must have the "
                              "same lengths")  # fmt: skip
-        found.append(a)
-    return x._tw_with_components([x.flat_values, *found])
+        splits.append(a)
+    return x._tw_with_components([x.flat_values, *splits])

@@ -13,7 +13,7 @@ from ..array.gather import gather
 from ..array.segment import known_values
 from ..strings.packing import packed_values
 from .ragged_rows import RaggedRows
-from .row_splits import places_in_rows
+from .row_splits import positions_in_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,15 +108,15 @@ class IndexingMethods(RaggedRows):
         splits = devices.to_numpy(
             known_values("RaggedTensor[:, part]", "row_splits", me._splits)
         )
-        found = [range(a, b)[part] for a, b in zip(splits[:-1], splits[1:])]
-        starts = np.array([r.start for r in found], np.int64)
-        lengths = np.array([len(r) for r in found], np.int64)
+        ranges = [range(a, b)[part] for a, b in zip(splits[:-1], splits[1:])]
+        starts = np.array([r.start for r in ranges], np.int64)
+        lengths = np.array([len(r) for r in ranges], np.int64)
         return me._picked(starts, lengths, part.step or 1)
 
     def _picked(self, starts, lengths, step=1):
         """Return rows that begin at the given values, with the given lengths."""
-        places, splits = places_in_rows(lengths)
-        picks = (np.repeat(starts, lengths) + step * places).astype(np.int64)
+        positions, splits = positions_in_rows(lengths)
+        picks = (np.repeat(starts, lengths) + step * positions).astype(np.int64)
         splits = splits.astype(self._splits.array.dtype)
         xp, values = module_of(self._splits), self._values
         if isinstance(values, RaggedRows):

@@ -26,7 +26,7 @@ __all__ = [
     "checked_rowids",
     "checked_splits",
     "longest_row",
-    "places_in_rows",
+    "positions_in_rows",
     "row_numbers",
     "splits_of_lengths",
 ]
@@ -112,7 +112,7 @@ def longest_row(who: str, lengths: Tensor) -> int:
     return int(array.max()) if array.size else 0
 
 
-def places_in_rows(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def positions_in_rows(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the position of each value in its row, ``[n]``, and the row splits."""
     splits = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     return np.arange(splits[-1]) - np.repeat(splits[:-1], lengths), splits

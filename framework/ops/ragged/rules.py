@@ -71,8 +71,8 @@ def _reduced(segments):
             values = x.flat_values
             if segments is _mean and not values.dtype.is_differentiable:
                 values = cast(values, dtypes.float64)  # as `_mean` along an axis
-            found = op.general([values], {"axis": None, "keepdims": False})
-            return reshape(found, [1] * x.shape.rank) if keepdims else found
+            result = op.general([values], {"axis": None, "keepdims": False})
+            return reshape(result, [1] * x.shape.rank) if keepdims else result
         axes = normalize_axis(op.name, axis, x.shape.rank)
         if len(axes) != 1:
             if len(axes) == x.shape.rank:
@@ -100,8 +100,8 @@ def _along(op, segments, x, axis, keepdims):
         ids, count = x.value_rowids(), x._tw_row_count
     else:
         ids, count = x._positions(), longest_row(op.name, x.row_lengths())
-    found = segments(values, ids, count)
-    return expand_dims(found, axis) if keepdims else found
+    result = segments(values, ids, count)
+    return expand_dims(result, axis) if keepdims else result
 
 
 for _op, _segments in _SEGMENTS.items():

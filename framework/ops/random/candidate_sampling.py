@@ -305,8 +305,8 @@ def compute_accidental_hits(
         array([1, 0])
     """
     classes = _true_classes("compute_accidental_hits", true_classes, num_true)
-    found = where(accidental_hits(classes, convert_to_tensor(sampled_candidates)))
-    rows, positions = cast(found[:, 0], "int32"), found[:, 1]
+    hits = where(accidental_hits(classes, convert_to_tensor(sampled_candidates)))
+    rows, positions = cast(hits[:, 0], "int32"), hits[:, 1]
     lowest = float(np.finfo(np.float32).min)
     return AccidentalHits(rows, positions, cast(rows * 0, "float32") + lowest)
 

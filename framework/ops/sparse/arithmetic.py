@@ -81,7 +81,7 @@ def add(a: Any, b: Any, threshold: TensorLike = 0) -> Any:
         linear = linear_indices("add", sparse[0].indices, shape)[:, None]
         flat = tensor_scatter_nd_add(reshape(dense, [-1]), linear, sparse[0].values)
         return reshape(flat, shape)
-    total, counts = _joined("add", a, b, elementwise.add)
+    total, counts = _combine("add", a, b, elementwise.add)
     limit = convert_to_tensor(threshold, dtype_hint=total.dtype.real_dtype)
     limit = cast(limit, total.dtype.real_dtype)
     if not bool(known_values("add", "threshold", limit) > 0):
@@ -115,7 +115,7 @@ def maximum(
         >>> tw.sparse.maximum(x, y).values.numpy()
         array([1., 0., 9.], dtype=float32)
     """
-    return _joined("maximum", sp_a, sp_b, elementwise.maximum)[0]
+    return _combine("maximum", sp_a, sp_b, elementwise.maximum)[0]
 
 
 def minimum(
@@ -138,10 +138,10 @@ def minimum(
         >>> tw.sparse.minimum(x, y).values.numpy()
         array([ 0., -5.,  2.], dtype=float32)
     """
-    return _joined("minimum", sp_a, sp_b, elementwise.minimum)[0]
+    return _combine("minimum", sp_a, sp_b, elementwise.minimum)[0]
 
 
-def _joined(who, a, b, op):
+def _combine(who, a, b, op):
     """Apply ``op`` to two tensors at the indices of either, in order, with their entries."""
     a, b = as_sparse(who, a, "sp_a"), as_sparse(who, b, "sp_b")
     shape = sizes_of(who, a)
@@ -150,14 +150,14 @@ def _joined(who, a, b, op):
     flat = [linear_indices(who, x.indices, shape) for x in (a, b)]
     both = concat(flat, 0)
     known_values(who, "indices", both)
-    found = unique(sort(both)).y
-    size = found.shape[0]
+    distinct = unique(sort(both)).y
+    size = distinct.shape[0]
     values = [
-        unsorted_segment_sum(x.values, searchsorted(found, at), size)
+        unsorted_segment_sum(x.values, searchsorted(distinct, at), size)
         for x, at in zip((a, b), flat)
     ]
-    counts = unsorted_segment_sum(ones_like(both), searchsorted(found, both), size)
-    indices = columns_as_indices(coordinates(found, shape), found)
+    counts = unsorted_segment_sum(ones_like(both), searchsorted(distinct, both), size)
+    indices = columns_as_indices(coordinates(distinct, shape), distinct)
     return SparseTensor(indices, op(*values), shape), counts
 
 
@@ -268,9 +268,9 @@ def reduce_max(
     """
 
     def largest(values, ids, count):
-        found = unsorted_segment_max(values, ids, count)
+        maxima = unsorted_segment_max(values, ids, count)
         entries = unsorted_segment_sum(ones_like(ids), ids, count)
-        return where(greater_equal(entries, 1), found, zeros_like(found))
+        return where(greater_equal(entries, 1), maxima, zeros_like(maxima))
 
     return _reduced("reduce_max", sp_input, axis, keepdims, output_is_sparse, largest)
 
@@ -289,12 +289,12 @@ def _reduced(who, sp_input, axis, keepdims, as_sparse_tensor, op):
         reduced = op(sp_input.values, flat, math.prod(sizes))
         return reshape(reduced, full if keepdims else sizes)
     known_values(who, "indices", flat)
-    found = unique(sort(flat)).y
-    values = op(sp_input.values, searchsorted(found, flat), found.shape[0])
-    rows = iter(coordinates(found, sizes))
+    distinct = unique(sort(flat)).y
+    values = op(sp_input.values, searchsorted(distinct, flat), distinct.shape[0])
+    rows = iter(coordinates(distinct, sizes))
     if keepdims:
-        rows = [next(rows) if a in kept else zeros_like(found) for a in range(rank)]
-    indices = columns_as_indices(list(rows), found)
+        rows = [next(rows) if a in kept else zeros_like(distinct) for a in range(rank)]
+    indices = columns_as_indices(list(rows), distinct)
     return SparseTensor(indices, values, full if keepdims else sizes)
 
 

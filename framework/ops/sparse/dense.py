@@ -126,12 +126,12 @@ def to_indicator(
     numbers = cast(sp_input.values, dtypes.int64)
     indices, shape = stack([*columns, numbers], axis=1), (*lead, int(vocab_size))
     linear = linear_indices(who, indices, shape)
-    found = tensor_scatter_nd_update(
+    flat = tensor_scatter_nd_update(
         reshape(zeros(shape, dtypes.bool), [-1]),
         expand_dims(linear, 1),
         ones((linear.shape[0],), dtypes.bool),
     )
-    return reshape(found, shape)
+    return reshape(flat, shape)
 
 
 def eye(

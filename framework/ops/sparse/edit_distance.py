@@ -86,19 +86,19 @@ def _edit_distance(
     shape: ShapeLike,
     normalize: bool,
 ):
-    found = _rows(hypothesis_indices, hypothesis)
+    rows = _rows(hypothesis_indices, hypothesis)
     wanted = _rows(truth_indices, truth)
     distances = np.zeros(shape, np.float32)
-    for place in {**found, **wanted}:
-        row, true = found.get(place, []), wanted.get(place, [])
+    for position in {**rows, **wanted}:
+        row, true = rows.get(position, []), wanted.get(position, [])
         distance = _levenshtein(row, true)
         if normalize:
             distance = distance / len(true) if true else np.inf
-        if len(place) != len(shape) or not all(map(lt, place, shape)):
+        if len(position) != len(shape) or not all(map(lt, position, shape)):
             raise OutOfBoundsError(
-                f"edit_distance: indices of rows must be below {tuple(shape)}, got {place}"
+                f"edit_distance: indices of rows must be below {tuple(shape)}, got {position}"
             )
-        distances[place] = distance
+        distances[position] = distance
     return xp.asarray(distances)
 
 
@@ -115,8 +115,8 @@ def _(mapped, *parts, shape, normalize):
 def _rows(indices, values):
     """Return the entries of each row, by its position."""
     rows = {}
-    for place, value in zip(devices.to_numpy(indices).tolist(), values.tolist()):
-        rows.setdefault(tuple(place[:-1]), []).append(value)
+    for position, value in zip(devices.to_numpy(indices).tolist(), values.tolist()):
+        rows.setdefault(tuple(position[:-1]), []).append(value)
     return rows
 
 

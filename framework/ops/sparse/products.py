@@ -347,15 +347,17 @@ def safe_embedding_lookup_sparse(
     # Dropped entries get the row -1: unsorted segments pass over negative ids.
     rows = where(kept, rows, zeros_like(rows) - 1)
     ids = where(kept, ids, zeros_like(ids))
-    found = _combined(
+    combined = _combined(
         who, embedding_weights, rows, ids, weights, combiner, max_norm, count
     )
     if default_id is not None:
         entries = unsorted_segment_sum(ones_like(rows), rows, count)
         default = embedding_lookup(embedding_weights, [int(default_id)], max_norm)
-        shape = (count, *[1] * (found.shape.rank - 1))
-        found = where(reshape(greater(entries, 0), shape), found, default)
-    return reshape(found, (*lead, *found.shape[1:])) if len(lead) != 1 else found
+        shape = (count, *[1] * (combined.shape.rank - 1))
+        combined = where(reshape(greater(entries, 0), shape), combined, default)
+    return (
+        reshape(combined, (*lead, *combined.shape[1:])) if len(lead) != 1 else combined
+    )
 
 
 def _weighted(who, sp_ids, sp_weights):
@@ -384,18 +386,18 @@ def _combined(who, params, rows, ids, weights, combiner, max_norm, count):
         raise ValueError(
             f"{who}: combiner must be one of 'mean', 'sqrtn' or 'sum', got {combiner}"
         )
-    found = embedding_lookup(params, ids, max_norm)
+    vectors = embedding_lookup(params, ids, max_norm)
     if weights is None:
         ops = {
             "sum": unsorted_segment_sum,
             "mean": unsorted_segment_mean,
             "sqrtn": unsorted_segment_sqrt_n,
         }
-        return ops[combiner](found, rows, count)
-    weights = cast(weights, found.dtype)
-    behind = [1] * (found.shape.rank - 1)
+        return ops[combiner](vectors, rows, count)
+    weights = cast(weights, vectors.dtype)
+    behind = [1] * (vectors.shape.rank - 1)
     total = unsorted_segment_sum(
-        found * reshape(weights, (weights.shape[0], *behind)), rows, count
+        vectors * reshape(weights, (weights.shape[0], *behind)), rows, count
     )
     if combiner == "sum":
         return total
@@ -476,14 +478,14 @@ def bincount(
         weights = None if weights is None else boolean_mask(weights, kept)
     flat = rows * size + numbers if by_rows else numbers
     full = (shape[0], size) if by_rows else (size,)
-    found = unique(sort(flat)).y
-    positions = searchsorted(found, flat)
+    distinct = unique(sort(flat)).y
+    positions = searchsorted(distinct, flat)
     if weights is None:
         weights = ones(flat.shape, dtype)
-    counts = unsorted_segment_sum(weights, positions, found.shape[0])
+    counts = unsorted_segment_sum(weights, positions, distinct.shape[0])
     counts = ones_like(counts) if binary_output else counts
     return SparseTensor(
-        columns_as_indices(coordinates(found, full), found), counts, full
+        columns_as_indices(coordinates(distinct, full), distinct), counts, full
     )
 
 

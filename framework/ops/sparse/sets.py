@@ -209,8 +209,8 @@ def _set_operation(
     kept = _OPERATIONS[kind](*np.split(pairs, [len(rows_a)]))
     row, value = np.divmod(kept, max(len(values), 1))
     counts = np.bincount(row, minlength=len(rows))
-    place = np.arange(len(row)) - (np.cumsum(counts) - counts)[row]
-    columns, rest = [place], rows[row]
+    position = np.arange(len(row)) - (np.cumsum(counts) - counts)[row]
+    columns, rest = [position], rows[row]
     for size in reversed(shape):
         rest, column = np.divmod(rest, max(size, 1))
         columns.insert(0, column)

@@ -189,8 +189,8 @@ class SparseTensor(OpMethods):
             return self._of(indices, values, self._shape)
         shape, dense_shape = self._plain_shape(), rest[0]
         if isinstance(dense_shape, Tensor):
-            found, dense_shape = _sizes_or_tensor(dense_shape)
-            shape = shape if dense_shape is not None else found
+            sizes, dense_shape = _sizes_or_tensor(dense_shape)
+            shape = shape if dense_shape is not None else sizes
         return self._of(indices, values, shape, dense_shape)
 
     def _tw_static_key(self) -> Any:

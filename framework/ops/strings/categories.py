@@ -56,13 +56,13 @@ def _table(packed):
 def _positions(entries, packed, num_buckets, salt):
     table = _table(packed)
     looked_up = map(table.get, entries, repeat(-1))  # a loop in C
-    found = np.fromiter(looked_up, np.int64, len(entries))
-    absent = np.flatnonzero(found < 0)
+    positions = np.fromiter(looked_up, np.int64, len(entries))
+    absent = np.flatnonzero(positions < 0)
     if not absent.size:
-        return found
-    found[absent] = len(table)
+        return positions
+    positions[absent] = len(table)
     if num_buckets == 1:
-        return found
+        return positions
     texts = [entries[i] for i in absent.tolist()]
     if not num_buckets:
         some = sorted(set(texts))[:5]
@@ -71,8 +71,8 @@ def _positions(entries, packed, num_buckets, salt):
             f"{'are' if len(some) > 1 else 'is'} not; give num_oov_indices=1"
         )
     hashed = sip(texts, salt) if salt else farm(texts)
-    found[absent] += (hashed % np.uint64(num_buckets)).astype(np.int64)
-    return found
+    positions[absent] += (hashed % np.uint64(num_buckets)).astype(np.int64)
+    return positions
 
 
 @primitive(
@@ -111,8 +111,8 @@ def vocabulary_lookup(
         array([1, 2])
     """
     entries = input.ravel().tolist()
-    found = _positions(entries, vocabulary.item(), num_buckets, salt)
-    return found.reshape(input.shape)
+    positions = _positions(entries, vocabulary.item(), num_buckets, salt)
+    return positions.reshape(input.shape)
 
 
 @vocabulary_lookup.infer
@@ -154,10 +154,10 @@ def vocabulary_counts(
     """
     lists, width = [unpack(row) for row in rows.ravel().tolist()], size + num_buckets
     entries = [entry for row in lists for entry in row]
-    found = _positions(entries, vocabulary.item(), num_buckets, salt)
+    positions = _positions(entries, vocabulary.item(), num_buckets, salt)
     sizes = np.fromiter(map(len, lists), np.int64, len(lists))
-    found += np.repeat(np.arange(len(lists)) * width, sizes)
-    counts = np.bincount(found, minlength=len(lists) * width)
+    positions += np.repeat(np.arange(len(lists)) * width, sizes)
+    counts = np.bincount(positions, minlength=len(lists) * width)
     return counts.reshape(*rows.shape, width)
 
 

@@ -218,18 +218,18 @@ def character_offsets(
     who: str, text: bytes, encoding: str, *options: Any
 ) -> list[tuple[str, int]]:
     """Return the characters of `decoded`, each with the byte offset at which it starts."""
-    found = []
+    characters = []
     *errors, replace_control_characters = options
     for part, start, size in _decoded_parts(who, text, encoding, *errors):
         sizes = [1] * size  # of characters of one byte
         if size != len(part):
             sizes = [len(x.encode(ENCODINGS[encoding], "replace")) for x in part]
-        found += zip(part, accumulate(sizes, initial=start))
+        characters += zip(part, accumulate(sizes, initial=start))
     if replace_control_characters and errors[0] != "strict":
         instead = chr(errors[1]) if errors[0] == "replace" else ""
-        found = [(instead if x < " " else x, place) for x, place in found]
-        found = [pair for pair in found if pair[0]]
-    return found
+        characters = [(instead if x < " " else x, offset) for x, offset in characters]
+        characters = [pair for pair in characters if pair[0]]
+    return characters
 
 
 def _decoded_parts(who, text, encoding, errors, replacement_char):

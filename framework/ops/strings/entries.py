@@ -31,6 +31,6 @@ def map_text(function: Callable[[bytes], bytes], texts: Array) -> Array:
 
 def map_numbers(function: Callable[[bytes], Any], texts: Array, dtype: Any) -> Array:
     """Map ``function`` from string to number over the entries of an array."""
-    found = [function(text) for text in texts.ravel().tolist()]
+    numbers = [function(text) for text in texts.ravel().tolist()]
     with np.errstate(over="ignore"):  # numbers that are infinite in float32
-        return np.array(found, dtype).reshape(texts.shape)
+        return np.array(numbers, dtype).reshape(texts.shape)

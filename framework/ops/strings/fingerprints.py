@@ -49,7 +49,7 @@ def _hashes(function, texts, paths_of):
             hashes[group] = [_of_one(function, texts[i]) for i in group]
         else:
             at, size = starts[group], sizes[group].astype(np.uint64)
-            word = lambda place, at=at: words[at + place]  # noqa: E731
+            word = lambda offset, at=at: words[at + offset]  # noqa: E731
             hashes[group] = function(int(size[0]), size, word)
     return hashes
 

@@ -155,8 +155,8 @@ def _unicode_split(
     xp, input: TensorLike, encoding: str, errors: str, replacement_char: IntLike
 ):
     def characters(text):
-        found = decoded("unicode_split", text, encoding, errors, replacement_char)
-        return pack([each.encode(ENCODINGS[encoding]) for each in found])
+        pieces = decoded("unicode_split", text, encoding, errors, replacement_char)
+        return pack([each.encode(ENCODINGS[encoding]) for each in pieces])
 
     return map_text(characters, input)
 
@@ -333,7 +333,7 @@ def _unicode_offsets(
     options = encoding, errors, replacement_char, replace_control_characters
     texts = input.ravel().tolist()
     rows = [character_offsets("unicode_offsets", x, *options) for x in texts]
-    return np.array([place for row in rows for _, place in row], np.int64)
+    return np.array([offset for row in rows for _, offset in row], np.int64)
 
 
 _unicode_offsets.batch(refuse_to_map)
@@ -463,9 +463,9 @@ def ngrams(
     size = data.shape[-1]
     count = len(_ngrams_of([b""] * size, **options)) if type(size) is int else None
     rows = data if data.shape.rank == 2 else expand_dims(data, 0)
-    found = from_packed(_ngrams(_pack_rows(rows), **options))
-    found = found.to_tensor(shape=(None, count))
-    return found if data.shape.rank == 2 else found[0]
+    ngrams = from_packed(_ngrams(_pack_rows(rows), **options))
+    ngrams = ngrams.to_tensor(shape=(None, count))
+    return ngrams if data.shape.rank == 2 else ngrams[0]
 
 
 def _as_latin(text):
@@ -502,11 +502,11 @@ def _ngrams(
 
 def _ngrams_of(row, widths, separator, left, right, padding, keep):
     left, right = [left.encode("latin-1")], [right.encode("latin-1")]
-    join, found = separator.encode("latin-1").join, []
+    join, ngrams = separator.encode("latin-1").join, []
     for width in widths:
         times = min(padding, width - 1)
         padded = left * times + row + right * times
-        found += [join(padded[i : i + width]) for i in range(len(padded) - width + 1)]
-    if keep and row and not found:
-        found.append(join(left * padding + row + right * padding))
-    return found
+        ngrams += [join(padded[i : i + width]) for i in range(len(padded) - width + 1)]
+    if keep and row and not ngrams:
+        ngrams.append(join(left * padding + row + right * padding))
+    return ngrams
