@@ -167,12 +167,12 @@ def identifier_of(text):
 
 def unique(names):
     """Make names unique, ignoring case, by appending numbers."""
-    taken, unique = set(), []
+    taken, results = set(), []
     for name in names:
         number, own = 1, name
         while own.upper() in taken:
             number += 1
             own = f"{name}_{number}"
         taken.add(own.upper())
-        unique.append(own)
-    return unique
+        results.append(own)
+    return results

@@ -190,11 +190,14 @@ class GraphReader:
         if not op.variadic and len(inputs) != len(op.inputs):
             raise ValueError(f"takes {len(op.inputs)} inputs, got {len(inputs)}")
         specs = [rule_spec(x) for x in inputs]
-        specs = op.infer_rule(*specs, **attributes)
-        many = type(specs) in (tuple, list)
+        outputs = op.infer_rule(*specs, **attributes)
+        many = type(outputs) in (tuple, list)
         node = Node(op, tuple(inputs), attributes, line)
         node.make_outputs(
-            [(dims_of(s.shape), s.dtype.dtype) for s in (specs if many else (specs,))]
+            [
+                (dims_of(s.shape), s.dtype.dtype)
+                for s in (outputs if many else (outputs,))
+            ]
         )
         return node
 

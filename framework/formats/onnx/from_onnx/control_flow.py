@@ -142,8 +142,8 @@ def _scan(
         scan_input_directions or [0] * num_scan_inputs)]  # fmt: skip
 
     def step(state, rows):
-        outputs = body(*state, *rows)
-        return tuple(outputs[:count]), tuple(outputs[count:])
+        results = body(*state, *rows)
+        return tuple(results[:count]), tuple(results[count:])
 
     last, results = carry_along(step, tuple(state), tuple(rows))
     return (*last, *[_behind(x, axis, backwards) for x, axis, backwards in zip(
