@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 preprocess_input = _preprocessing(None)
-SCALE = 1e-6  # what the learned factors of channels start from
+_SCALE = 1e-6  # what the learned factors of channels start from
 _normalization = partial(LayerNormalization, epsilon=1e-6)
 
 
@@ -124,7 +124,7 @@ def _block(inputs, filters, name):
     x = Dense(4 * filters, name=f"{name}_pointwise_conv_1")(x)
     x = Activation("gelu", name=f"{name}_gelu")(x)
     x = Dense(filters, name=f"{name}_pointwise_conv_2")(x)
-    x = LayerScale(SCALE, filters, name=f"{name}_layer_scale")(x)
+    x = LayerScale(_SCALE, filters, name=f"{name}_layer_scale")(x)
     x = Activation("linear", name=f"{name}_identity")(x)
     return inputs + x
 

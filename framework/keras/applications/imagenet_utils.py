@@ -20,17 +20,17 @@ from ..utils.file_download import get_file
 
 __all__ = ["decode_predictions", "preprocess_input"]
 
-CLASS_INDEX = (
+_CLASS_INDEX = (
     "https://storage.googleapis.com/download.tensorflow.org/data/"
     "imagenet_class_index.json"
 )
-CLASS_INDEX_HASH = "c2c37ea517e94d9795004a39431a14cb"
+_CLASS_INDEX_HASH = "c2c37ea517e94d9795004a39431a14cb"
 # Mode -> scale, mean and deviation per channel; "caffe" has the channels in order BGR.
 STATISTICS = {
     "caffe": (None, (103.939, 116.779, 123.68), None),
     "torch": (255.0, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
 }
-EFFECTS = {
+_EFFECTS = {
     "caffe": "Convert images from RGB to BGR, and subtract the ImageNet mean of each channel.",
     "tf": "Scale pixels from [0, 255] to [-1, 1].",
     "torch": "Scale pixels to [0, 1], and standardize the channels by ImageNet statistics.",
@@ -127,7 +127,7 @@ def _preprocessing(mode: str | None) -> Callable[..., Any]:
 
     preprocess.__name__ = preprocess.__qualname__ = "preprocess_input"
     details = "See `keras.applications.imagenet_utils.preprocess_input`."
-    preprocess.__doc__ = compose(preprocess, EFFECTS[mode], details, ARGUMENTS)
+    preprocess.__doc__ = compose(preprocess, _EFFECTS[mode], details, ARGUMENTS)
     return preprocess
 
 
@@ -167,8 +167,8 @@ def decode_predictions(preds: Any, top: int = 5) -> list[list[tuple[str, str, An
 @functools.cache
 def _class_names():
     path = get_file(
-        "imagenet_class_index.json", CLASS_INDEX, cache_subdir="models",
-        file_hash=CLASS_INDEX_HASH,
+        "imagenet_class_index.json", _CLASS_INDEX, cache_subdir="models",
+        file_hash=_CLASS_INDEX_HASH,
     )  # fmt: skip
     with open(path, encoding="utf-8") as file:
         return json.load(file)

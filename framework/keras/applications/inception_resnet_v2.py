@@ -13,7 +13,7 @@ __all__ = ["InceptionResNetV2", "decode_predictions", "preprocess_input"]
 
 preprocess_input = _preprocessing("tf")
 # Name -> the branches of a block, each a list of (filters, kernel size).
-BLOCKS = {
+_BLOCKS = {
     "block35": ([(32, 1)], [(32, 1), (32, 3)], [(32, 1), (48, 3), (64, 3)]),
     "block17": ([(192, 1)], [(128, 1), (160, (1, 7)), (192, (7, 1))]),
     "block8": ([(192, 1)], [(192, 1), (224, (1, 3)), (256, (3, 1))]),
@@ -61,7 +61,7 @@ def InceptionResNetV2(x, options):
 
 def _block(x, kind, i, scale, last=False):
     name = f"{kind}_{i}"
-    y = _join(f"{name}_mixed", *[_chain(x, *steps) for steps in BLOCKS[kind]])
+    y = _join(f"{name}_mixed", *[_chain(x, *steps) for steps in _BLOCKS[kind]])
     y = Conv2D(x.shape[channel_axis(3)], 1, padding="same", name=f"{name}_conv")(y)
     x = CustomScaleLayer(scale)([x, y])
     return x if last else Activation("relu", name=f"{name}_ac")(x)

@@ -40,11 +40,11 @@ __all__ = [
 
 preprocess_input = _preprocessing("tf")
 # Filters and strides of the blocks.
-BLOCKS = (
+_BLOCKS = (
     (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1), (512, 1),
     (512, 1), (512, 1), (512, 1), (1024, 2), (1024, 1),
 )  # fmt: skip
-SIZES = (128, 160, 192, 224)  # of the images for which there are weights
+_SIZES = (128, 160, 192, 224)  # of the images for which there are weights
 WIDTHS = {0.25: "2_5", 0.5: "5_0", 0.75: "7_5", 1.0: "1_0"}
 
 
@@ -74,14 +74,14 @@ def MobileNet(
         "MobileNet", include_top, weights, input_tensor, input_shape, pooling, classes,
         classifier_activation, name,
     )  # fmt: skip
-    shape = options.image_shape(_square_size(options.input_shape, SIZES))
+    shape = options.image_shape(_square_size(options.input_shape, _SIZES))
     if options.is_imagenet:
         options.require(
             depth_multiplier == 1,
             "with weights='imagenet', depth_multiplier must be 1, got "
             f"{depth_multiplier}",
         )
-    rows = _rows_of_weights(options, shape, SIZES, alpha, WIDTHS)
+    rows = _rows_of_weights(options, shape, _SIZES, alpha, WIDTHS)
     options.name = name or f"mobilenet_{alpha:0.2f}_{rows}"
     network = partial(
         _network, alpha=alpha, depth_multiplier=depth_multiplier, dropout=dropout
@@ -151,7 +151,7 @@ def _network(x, options, alpha, depth_multiplier, dropout):
     )(x)
     x = batch_normalization(name="conv1_bn")(x)
     x = ReLU(6.0, name="conv1_relu")(x)
-    for i, (filters, stride) in enumerate(BLOCKS, 1):
+    for i, (filters, stride) in enumerate(_BLOCKS, 1):
         x = _block(x, int(filters * alpha), stride, depth_multiplier, i)
     if not options.include_top:
         return options.pool(x)

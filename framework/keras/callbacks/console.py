@@ -15,12 +15,12 @@ from tapewright.core.messages.logger import get_logger
 from ..config import is_interactive_logging_enabled
 from ..training.workers import is_first_worker
 
-__all__ = ["Bar", "epoch_line", "is_live", "say", "values_text"]
+__all__ = ["Bar", "epoch_line", "is_live", "say"]
 
 INTERVAL = 0.05  # seconds between two drawings
-WIDE = 100  # columns with room for the rate, a long bar, and two values
-WIDE_FORMAT = "{desc}{n_fmt}/{total_fmt} |{bar:20}| {elapsed}<{remaining}, {rate_fmt}"
-NARROW_FORMAT = "{desc}{n_fmt}/{total_fmt} |{bar:10}| {elapsed}<{remaining}"
+_WIDE = 100  # columns with room for the rate, a long bar, and two values
+_WIDE_FORMAT = "{desc}{n_fmt}/{total_fmt} |{bar:20}| {elapsed}<{remaining}, {rate_fmt}"
+_NARROW_FORMAT = "{desc}{n_fmt}/{total_fmt} |{bar:10}| {elapsed}<{remaining}"
 
 
 def say(message, model=None):
@@ -74,8 +74,8 @@ class Bar:
             bar = _bar_class()
             options.setdefault("file", sys.stdout)
             if not in_notebook():
-                is_wide = shutil.get_terminal_size().columns >= WIDE
-                text = WIDE_FORMAT if is_wide else NARROW_FORMAT
+                is_wide = shutil.get_terminal_size().columns >= _WIDE
+                text = _WIDE_FORMAT if is_wide else _NARROW_FORMAT
                 options.setdefault("bar_format", text + "{postfix}")
                 title = f"{title} " if title else ""
         settings = {**_screen(), "mininterval": 0, "miniters": 0, **options}
@@ -91,7 +91,7 @@ class Bar:
 
     def _draw(self, count, logs):
         if logs:
-            self._bar.set_postfix_str(values_text(logs), refresh=False)
+            self._bar.set_postfix_str(_values_text(logs), refresh=False)
         if count > self._bar.n:
             self._bar.update(count - self._bar.n)
         else:
@@ -115,7 +115,7 @@ class Bar:
         if self._bar.total is None:
             self._bar.total = count
         if logs:
-            self._bar.set_postfix_str(values_text(logs), refresh=False)
+            self._bar.set_postfix_str(_values_text(logs), refresh=False)
         self._bar.n = count
         if self._is_default:
             self._bar.dynamic_ncols = self._bar.ncols = None  # nothing is cut off
@@ -154,7 +154,7 @@ def _bar_class():
     return QuietBar
 
 
-def values_text(logs) -> str:
+def _values_text(logs) -> str:
     """Return the values as text for a line; arrays are shown by their mean, as in Keras.
 
     Example:
@@ -183,7 +183,7 @@ def epoch_line(count, total, seconds, logs=None) -> str:
         '79/79 - 1s - 15ms/step - loss: 0.5000'
     """
     parts = [f"{count}/{total}", f"{seconds:.0f}s", _duration(seconds / max(count, 1))]
-    return " - ".join([*parts, values_text(logs)] if logs else parts)
+    return " - ".join([*parts, _values_text(logs)] if logs else parts)
 
 
 def _duration(seconds):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RemoteMonitor"]
 
-TIMEOUT = 10  # seconds
+_TIMEOUT = 10  # seconds
 
 
 class RemoteMonitor(Callback):
@@ -76,7 +76,7 @@ class RemoteMonitor(Callback):
         headers = {"Content-Type": kind} | dict(self.headers or {})
         request = urllib.request.Request(self.root + self.path, data.encode(), headers)
         try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT):
+            with urllib.request.urlopen(request, timeout=_TIMEOUT):
                 pass
         except urllib.error.HTTPError as error:  # the server has answered
             error.close()

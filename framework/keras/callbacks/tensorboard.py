@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TensorBoard"]
 
-MAX_IMAGES = 3  # of one weight
+_MAX_IMAGES = 3  # of one weight
 
 
 class TensorBoard(Callback):
@@ -233,7 +233,7 @@ class TensorBoard(Callback):
                     self._tw_write_images(writer, f"{weight.path}/image", values, epoch)
 
     def _tw_write_images(self, writer, tag, values, epoch):
-        images = _as_images(values)[:MAX_IMAGES]
+        images = _as_images(values)[:_MAX_IMAGES]
         for i, image in enumerate(images):
             name = tag if len(images) == 1 else f"{tag}/{i}"
             writer.add_image(name, image, epoch)

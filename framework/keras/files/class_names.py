@@ -35,7 +35,7 @@ _FEATURE_SPACE = "keras.src.layers.preprocessing.feature_space"
 _LEGACY = "keras._legacy.layers"
 _INCEPTION_RESNET = "keras.src.applications.inception_resnet_v2"
 # Class -> module, class name and registered name in Keras, where the table above does not hold.
-CLASSES = {
+_CLASSES = {
     "Cross": (_FEATURE_SPACE, "Cross", "Cross"),
     "CustomScaleLayer": (_INCEPTION_RESNET, "CustomScaleLayer", "CustomScaleLayer"),
     "DTypePolicy": ("keras", "DTypePolicy"),
@@ -80,7 +80,7 @@ def class_path(thing: Any) -> tuple:
     if is_functional(thing):
         return FUNCTIONAL
     name = type(thing).__name__
-    return CLASSES.get(name) or (MODULES.get(type(thing)._tw_kind), name)
+    return _CLASSES.get(name) or (MODULES.get(type(thing)._tw_kind), name)
 
 
 def family_of(config: dict, default: str | None = None) -> str:

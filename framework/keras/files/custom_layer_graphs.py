@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 GROUP, MODES = "calls", ("inference", "training")
-MANY = 10_000
+_MANY = 10_000
 
 
 def write_layer_graphs(group: Any, model: Any) -> None:
@@ -228,7 +228,7 @@ def _known_as(head):
 
 def _layer_groups(own_group):
     group = None if own_group is None else own_group.find_group(GROUP)
-    return [] if group is None else [group.group(key) for key in group.keys()[:MANY]]
+    return [] if group is None else [group.group(key) for key in group.keys()[:_MANY]]
 
 
 def _is_known(name):
@@ -288,7 +288,7 @@ def _read_head(group):
 
 def _matches(value, pattern):
     if isinstance(pattern, list):
-        items = isinstance(value, list) and len(value) <= MANY
+        items = isinstance(value, list) and len(value) <= _MANY
         return items and all([_matches(each, pattern[0]) for each in value])
     if isinstance(pattern, tuple):
         items = isinstance(value, list) and len(value) == len(pattern)

@@ -174,7 +174,7 @@ def _check(definition, config, taken):
 
 
 MAX_SIZE = 1 << 20
-MAX_SHAPE = 1 << 27
+_MAX_SHAPE = 1 << 27
 _SHAPES = ("newshape", "shape")
 _NUMBERS = ("x_min", "x_max", "initial", "nan", "posinf", "neginf", "default_value",
             "threshold", "fill_value", "constant_values", "max_val", "clip_value_min",
@@ -185,7 +185,7 @@ def _check_value(function, name, value):
     """Reject sizes in files that would allocate much memory before a model is called."""
     if not reading_file() or name in _NUMBERS:
         return
-    limit = MAX_SHAPE if name in _SHAPES else MAX_SIZE
+    limit = _MAX_SHAPE if name in _SHAPES else MAX_SIZE
     for each in walk(value):
         if hasattr(each, "tolist"):
             _check_value(function, name, each.tolist())

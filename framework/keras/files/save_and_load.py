@@ -79,15 +79,15 @@ from .weights.weights_by_path import read_tree, write_tree
 
 __all__ = ["load_model", "load_weights", "save_model", "save_weights"]
 
-H5_SUFFIXES = (".h5", ".hdf5")
+_H5_SUFFIXES = (".h5", ".hdf5")
 WEIGHTS_SUFFIX, INDEX_SUFFIX = ".weights.h5", ".weights.json"
-MEMBERS = (
+_MEMBERS = (
     METADATA,
     CONFIG,
     WEIGHTS_MEMBER,
     ASSETS,
 )  # of a folder
-OWN_FORMAT = 1
+_OWN_FORMAT = 1
 
 
 # ---------------------------------------------------------------------------- whole models
@@ -136,13 +136,13 @@ def save_model(
         known = ("filepath", "overwrite", "zipped", "include_optimizer")
         raise ValueError(unknown_arguments("save_model", kwargs, known))
     in_folder = zipped is not None and not zipped
-    suffix = foreign_suffix(path) or next(filter(path.endswith, H5_SUFFIXES), "")
+    suffix = foreign_suffix(path) or next(filter(path.endswith, _H5_SUFFIXES), "")
     if in_folder and suffix:
         raise ValueError(
             f"save_model: filepath must not end in {suffix} with zipped=False, which "
             f"writes a folder, got {path!r}"
         )
-    if not in_folder and not path.endswith((".keras", *H5_SUFFIXES)):
+    if not in_folder and not path.endswith((".keras", *_H5_SUFFIXES)):
         raise ValueError(
             f"save_model: filepath must end in .keras, or in .h5 for HDF5, got {path!r}"
         )
@@ -171,7 +171,7 @@ def _save_zip(path, overwrite, model, config, optimizer):
 
 
 def _save_folder(path, overwrite, model, config, optimizer):
-    with writing_folder(path, MEMBERS, overwrite) as members:
+    with writing_folder(path, _MEMBERS, overwrite) as members:
         _write_members(members, model, config, optimizer)
 
 
@@ -226,7 +226,7 @@ def _save_hdf5(path, overwrite, model, config, optimizer):
 
 def _write_own_group(root, model):
     group = root.group(OWN_GROUP)
-    group.integer("format", OWN_FORMAT)
+    group.integer("format", _OWN_FORMAT)
     for i, state in enumerate(random_states(model)):
         group.array(f"random/{i}", state._array)
     write_layer_graphs(group, model)

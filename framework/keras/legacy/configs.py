@@ -36,7 +36,7 @@ OFF = {
     "is_legacy_optimizer": None,
 }
 # Which of these keys mean something to a class or `compile`, and stay there.
-KEPT = {"InputLayer": {"ragged"}}
+_KEPT = {"InputLayer": {"ragged"}}
 CONSTANT = "_CONSTANT_VALUE"  # stands for a layer where an argument is a number
 
 
@@ -63,7 +63,7 @@ def keras3_config(config: Any) -> Any:
 
 
 def _arguments(name, inner):
-    kept = KEPT.get(name, ())
+    kept = _KEPT.get(name, ())
     arguments = {
         key: value
         for key, value in inner.items()

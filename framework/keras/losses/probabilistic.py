@@ -86,14 +86,14 @@ def binary_crossentropy(
 
 def binary_entropy(y_true, y_pred, from_logits=False):
     """Compute ``-y * log(p) - (1 - y) * log(1 - p)``, element-wise."""
-    p, from_logits = logits_behind("sigmoid", y_pred, from_logits)
+    p, from_logits = _logits_behind("sigmoid", y_pred, from_logits)
     if from_logits:
         return sigmoid_cross_entropy_with_logits(y_true, p)
     p = clip_by_value(p, epsilon(), 1.0 - epsilon())
     return -(y_true * log(p) + (1.0 - y_true) * log(1.0 - p))
 
 
-def logits_behind(activation, y_pred, from_logits, axis=None):
+def _logits_behind(activation, y_pred, from_logits, axis=None):
     """Return the logits of an output of ``activation``, and True; else both arguments.
 
     For a probability that is 0 or 1 in float32, the gradient of the clipped logarithm
@@ -151,8 +151,8 @@ def categorical_crossentropy(
     """
     who = "categorical_crossentropy"
     y_true, y_pred = class_probabilities(who, y_true, y_pred, label_smoothing, axis)
-    check_assumption(who, assume_normalized, from_logits)
-    y_pred, from_logits = logits_behind("softmax", y_pred, from_logits, axis)
+    _check_assumption(who, assume_normalized, from_logits)
+    y_pred, from_logits = _logits_behind("softmax", y_pred, from_logits, axis)
     if from_logits:
         return softmax_cross_entropy_with_logits(
             y_true, y_pred, axis, assume_normalized=assume_normalized
@@ -160,7 +160,7 @@ def categorical_crossentropy(
     return -reduce_sum(y_true * log(normalized(y_pred, axis)), axis)
 
 
-def check_assumption(who, assume_normalized, from_logits):
+def _check_assumption(who, assume_normalized, from_logits):
     """Raise ``ValueError`` if ``assume_normalized`` is used with probabilities."""
     if assume_normalized and not from_logits:
         raise ValueError(
@@ -237,7 +237,7 @@ def sparse_categorical_crossentropy(
     """
     y_pred = floating(y_pred)
     labels = as_labels("sparse_categorical_crossentropy", y_true, y_pred, axis)
-    y_pred, from_logits = logits_behind("softmax", y_pred, from_logits, axis)
+    y_pred, from_logits = _logits_behind("softmax", y_pred, from_logits, axis)
     if not from_logits:
         y_pred = log(clip_by_value(y_pred, epsilon(), 1.0 - epsilon()))
     rank = y_pred.array.ndim
@@ -392,7 +392,7 @@ class CategoricalCrossentropy(Loss, function=categorical_crossentropy):
     ):
         super().__init__(name, reduction, dtype)
         check_smoothing("CategoricalCrossentropy", label_smoothing)
-        check_assumption("CategoricalCrossentropy", assume_normalized, from_logits)
+        _check_assumption("CategoricalCrossentropy", assume_normalized, from_logits)
         self.from_logits = from_logits
         self.label_smoothing = label_smoothing
         self.axis = axis

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 __all__ = ["CTC", "ctc"]
 
-BLANK = 0
+_BLANK = 0
 # The logarithm of what must not happen. It is finite: a sequence for which there are too
 # few steps costs this much, and its gradient stays a number.
-NEVER = -1e5
+_NEVER = -1e5
 
 
 def ctc(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
@@ -63,8 +63,8 @@ def ctc(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     """
     y_pred = floating(y_pred)
     labels = _checked_labels(y_true, y_pred)
-    count = reduce_sum(cast(not_equal(labels, BLANK), int32), 1)
-    return ctc_loss(labels, y_pred, count, None, BLANK)
+    count = reduce_sum(cast(not_equal(labels, _BLANK), int32), 1)
+    return ctc_loss(labels, y_pred, count, None, _BLANK)
 
 
 ctc.integer_labels = True
@@ -88,7 +88,7 @@ def ctc_loss(target, output, target_length, output_length=None, mask_index=0):
     """
     repeats = equal(target[:, 1:], target[:, :-1])
     repeats = pad(repeats, [[0, 0], [0, 1]])
-    never = convert_to_tensor(NEVER, output.dtype)
+    never = convert_to_tensor(_NEVER, output.dtype)
     at_repeat = where(repeats, never, 0.0)
     elsewhere = where(repeats, 0.0, never)
     log_p = log_softmax(output)

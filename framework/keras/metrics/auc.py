@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AUC"]
 
-CURVES = ("ROC", "PR", "PRGAIN")
+_CURVES = ("ROC", "PR", "PRGAIN")
 METHODS = ("interpolation", "majoring", "minoring")
 
 
@@ -87,7 +87,7 @@ class AUC(ConfusionMetric):
         if thresholds is not None:
             thresholds = sorted(plain(thresholds))
         super().__init__(_with_ends(num_thresholds, thresholds), name, dtype)
-        self.curve: str = _one_of("curve", curve, CURVES)
+        self.curve: str = _one_of("curve", curve, _CURVES)
         self.summation_method: str = _one_of(
             "summation_method", summation_method, METHODS
         )

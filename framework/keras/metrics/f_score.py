@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["F1Score", "FBetaScore"]
 
-MAX_BETA = 1e18  # its square is a float32
-AVERAGES = (None, "micro", "macro", "weighted")
-SUMS = "true_positives false_positives false_negatives intermediate_weights".split()
+_MAX_BETA = 1e18  # its square is a float32
+_AVERAGES = (None, "micro", "macro", "weighted")
+_SUMS = "true_positives false_positives false_negatives intermediate_weights".split()
 
 
 class FBetaScore(Metric):
@@ -68,9 +68,9 @@ class FBetaScore(Metric):
     ):
         super().__init__(dtype, name)
         who = type(self).__name__
-        if not isinstance(beta, float) or not 0 < beta < MAX_BETA:
+        if not isinstance(beta, float) or not 0 < beta < _MAX_BETA:
             raise ValueError(
-                f"{who}: beta must be a positive float below {MAX_BETA:g}, got {beta!r}"
+                f"{who}: beta must be a positive float below {_MAX_BETA:g}, got {beta!r}"
             )
         if threshold is not None:
             if not isinstance(threshold, float) or not 0 < threshold <= 1:
@@ -78,7 +78,7 @@ class FBetaScore(Metric):
                     f"{who}: threshold must be a float above 0 and at most 1, got "
                     f"{threshold!r}"
                 )
-        self.average = one_of(self, "average", average, AVERAGES)
+        self.average = one_of(self, "average", average, _AVERAGES)
         self.beta = beta
         self.threshold = threshold
         self.axis = None if self.average == "micro" else 0  # that is summed over
@@ -86,7 +86,7 @@ class FBetaScore(Metric):
 
     def _build(self, y_true_shape, y_pred_shape):  # an `update_state` of users calls it
         shape = () if self.axis is None else (int(y_pred_shape[1]),)
-        for name in SUMS:
+        for name in _SUMS:
             setattr(self, name, self._tw_add_sum(name, shape, self._dtype))
         self._built = True
 
@@ -118,7 +118,7 @@ class FBetaScore(Metric):
         if sample_weight is not None:
             weight = expand_dims(as_tensor(sample_weight, self._dtype, y_pred), 1)
             counts = [values * weight for values in counts]
-        for name, values in zip(SUMS, counts):
+        for name, values in zip(_SUMS, counts):
             getattr(self, name).assign_add(reduce_sum(values, self.axis))
 
     def _tw_positive(self, y_pred):

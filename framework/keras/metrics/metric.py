@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Metric"]
 
-AGGREGATIONS = ("none", "mean", "sum", "only_first_replica")
+_AGGREGATIONS = ("none", "mean", "sum", "only_first_replica")
 
 
 class Metric(Module, Configured):
@@ -189,7 +189,7 @@ class Metric(Module, Configured):
         """
         self._tw_check_initialized()
         aggregation = "none" if aggregation is None else aggregation
-        one_of(self, "aggregation", aggregation, AGGREGATIONS)
+        one_of(self, "aggregation", aggregation, _AGGREGATIONS)
         dtype = default_float() if dtype is None else as_dtype(dtype)
         initializer = initializers.get("zeros" if initializer is None else initializer)
         with use_interpreters(()):  # created now, even while a function is traced

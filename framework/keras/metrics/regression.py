@@ -42,7 +42,7 @@ __all__ = [
     "RootMeanSquaredError",
 ]
 
-AGGREGATIONS = (None, "uniform_average", "variance_weighted_average")
+_AGGREGATIONS = (None, "uniform_average", "variance_weighted_average")
 
 
 class MeanSquaredError(_MeanMetric, function=mean_squared_error):
@@ -279,7 +279,7 @@ class R2Score(Metric):
         dtype: DTypeLike | None = None,
     ):
         super().__init__(dtype, name)
-        one_of(self, "class_aggregation", class_aggregation, AGGREGATIONS)
+        one_of(self, "class_aggregation", class_aggregation, _AGGREGATIONS)
         self.class_aggregation = class_aggregation
         self.num_regressors = whole(self, "num_regressors", num_regressors, 0)
         self.num_samples: Variable = self._tw_add_sum("num_samples")

@@ -13,7 +13,7 @@ from . import accuracy, correlation, probabilistic, regression
 from .metric import Metric
 from .reduction import MeanMetricWrapper
 
-__all__ = ["deserialize", "get", "kind_of_labels", "resolve", "serialize"]
+__all__ = ["deserialize", "get", "resolve", "serialize"]
 
 _SHORT = {
     "bce": probabilistic.BinaryCrossentropy,
@@ -38,7 +38,7 @@ def resolve(identifier: Any, y_true: Any, y_pred: Any) -> Any:
     """Return the `Metric` for an identifier in `compile`, given labels and outputs.
 
     The names "accuracy" ("acc") and "crossentropy" ("ce") select the metric that fits
-    the `kind_of_labels`. A function is wrapped as its mean. The name is the identifier,
+    the `_kind_of_labels`. A function is wrapped as its mean. The name is the identifier,
     or the name of the object.
 
     Raises:
@@ -66,10 +66,10 @@ def resolve(identifier: Any, y_true: Any, y_pred: Any) -> Any:
 def name_for_labels(name: str, y_true: Any, y_pred: Any) -> str:
     """Return the full name for "accuracy", "acc", "crossentropy" or "ce"; else ``name``."""
     stem = BY_LABELS.get(name.lower())
-    return name if stem is None else f"{kind_of_labels(y_true, y_pred)}_{stem}"
+    return name if stem is None else f"{_kind_of_labels(y_true, y_pred)}_{stem}"
 
 
-def kind_of_labels(y_true: Any, y_pred: Any) -> str:
+def _kind_of_labels(y_true: Any, y_pred: Any) -> str:
     """Return "binary", "sparse_categorical" or "categorical", judged by the shapes.
 
     Outputs whose last axis has size 1 are binary. Labels are sparse if they have one

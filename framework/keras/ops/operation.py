@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 PREFIX = "keras.ops."  # of the functions' names
-CHANNELS_LAST = "channels_last"
+_CHANNELS_LAST = "channels_last"
 
 # Kinds of dtypes, as NumPy abbreviates them.
 FLOATS, REALS, NUMBERS, ANY = "f", "fiu", "fciu", "fciub"
@@ -151,7 +151,7 @@ class OperationDef:
 
     def run(self, config, args, kwargs):
         """Call the function with the arguments of the config and of the node."""
-        config = self._with_format(config, CHANNELS_LAST)
+        config = self._with_format(config, _CHANNELS_LAST)
         if "key" in self.call:  # an index, of which a config has a list
             args = [tuple(x) if isinstance(x, list) else x for x in args]
             kwargs = {k: tuple(x) if type(x) is list else x for k, x in kwargs.items()}
@@ -170,7 +170,7 @@ class OperationDef:
     def record_call(self, args, kwargs):
         """Record the call on symbolic tensors as a node, and return its symbolic outputs."""
         arguments = inspect.signature(self.function).bind(*args, **kwargs).arguments
-        if image_data_format() != CHANNELS_LAST:
+        if image_data_format() != _CHANNELS_LAST:
             arguments = self._with_format(arguments, image_data_format())
         refuse_variables(self.name, flatten(arguments))
         if arguments.get("sparse"):

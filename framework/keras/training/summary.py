@@ -14,7 +14,7 @@ from tapewright.layers.base.summary_rows import (
 
 from ..config import is_interactive_logging_enabled
 
-__all__ = ["print_summary", "summary_html", "summary_lines"]
+__all__ = ["print_summary", "summary_html"]
 
 # The widths of the columns that fill a line of 80, as Keras chooses them.
 _WIDTHS = {
@@ -40,7 +40,7 @@ def print_summary(
     layer_range=None,
 ):
     """Print the table; see `Model.summary`."""
-    lines = summary_lines(
+    lines = _summary_lines(
         model, line_length, positions, expand_nested, show_trainable, layer_range
     )
     (print_fn or _print)("\n".join(lines))
@@ -56,7 +56,7 @@ def _print(text):
         print(text.translate(_PLAIN).encode("ascii", "replace").decode())
 
 
-def summary_lines(
+def _summary_lines(
     model,
     line_length=None,
     positions=None,

@@ -10,7 +10,7 @@ from tapewright.core.state.replica_context import in_replica_context, replica_co
 __all__ = ["TracedStep", "TracedSteps", "execute_steps"]
 
 # After so many traces a step is traced for all sizes.
-TRACES = 4
+_TRACES = 4
 
 
 class TracedSteps:
@@ -121,11 +121,11 @@ class _Traces:
     def __init__(self, function, name):
         function.__name__ = name
         self._exact = Function(function)
-        self._exact.retraces.warned = True  # there are few more than `TRACES`
+        self._exact.retraces.warned = True  # there are few more than `_TRACES`
         self._for_all_sizes = Function(function, reduce_retracing=True)
 
     def __call__(self, *args):
-        if self._exact.experimental_get_tracing_count() >= TRACES:
+        if self._exact.experimental_get_tracing_count() >= _TRACES:
             return self._for_all_sizes(*args)
         return self._exact(*args)
 

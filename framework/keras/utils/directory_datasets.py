@@ -38,8 +38,8 @@ __all__ = [
     "text_dataset_from_directory",
 ]
 
-IMAGES = (".bmp", ".gif", ".jpeg", ".jpg", ".png")
-CHANNELS = {"grayscale": 1, "rgb": 3, "rgba": 4}
+_IMAGES = (".bmp", ".gif", ".jpeg", ".jpg", ".png")
+_CHANNELS = {"grayscale": 1, "rgb": 3, "rgba": 4}
 
 
 def image_dataset_from_directory(
@@ -114,9 +114,9 @@ def image_dataset_from_directory(
     """
     who = "image_dataset_from_directory"
     _check_format(who, format)
-    if color_mode not in CHANNELS:
+    if color_mode not in _CHANNELS:
         raise ValueError(
-            f"{who}: color_mode must be one of {', '.join(CHANNELS)}, got {color_mode!r}"
+            f"{who}: color_mode must be one of {', '.join(_CHANNELS)}, got {color_mode!r}"
         )
     method = interpolation.lower()
     if method not in METHODS:
@@ -129,7 +129,7 @@ def image_dataset_from_directory(
             f"{who}: only one of crop_to_aspect_ratio and pad_to_aspect_ratio can be True"
         )
     size = _size(who, image_size)
-    channels = CHANNELS[color_mode]
+    channels = _CHANNELS[color_mode]
     channels_first = checked_format(who, data_format) == "channels_first"
     shape = (channels, *size) if channels_first else (*size, channels)
     spec = TensorSpec(shape, "uint8" if method == "nearest" else "float32")
@@ -152,7 +152,7 @@ def image_dataset_from_directory(
         return [image.transpose(2, 0, 1) if channels_first else image]
 
     return _data_sets(
-        who, directory, IMAGES, lambda path: host_op(who, load, [path], [spec])[0],
+        who, directory, _IMAGES, lambda path: host_op(who, load, [path], [spec])[0],
         lambda dataset: dataset if batch_size is None else dataset.batch(batch_size),
         batch_size, labels=labels, label_mode=label_mode, class_names=class_names,
         shuffle=shuffle, seed=seed, validation_split=validation_split, subset=subset,

@@ -13,8 +13,8 @@ from ..config import is_interactive_logging_enabled
 
 __all__ = ["Index", "files_below", "index_directory", "report"]
 
-LABEL_MODES = ("int", "categorical", "binary", None)
-SUBSETS = ("training", "validation", "both", None)
+_LABEL_MODES = ("int", "categorical", "binary", None)
+_SUBSETS = ("training", "validation", "both", None)
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def index_directory(
             f"{who}: labels must be 'inferred', None, or a list of one int for each file, "
             f"got {labels!r}"
         )
-    _check_choice(who, "label_mode", label_mode, LABEL_MODES)
+    _check_choice(who, "label_mode", label_mode, _LABEL_MODES)
     if label_mode is None:
         labels = None
     if class_names is not None and not _is(labels, "inferred"):
@@ -134,7 +134,7 @@ def _check_choice(who, name, value, choices):
 
 
 def _check_split(who, validation_split, subset, shuffle, seed):
-    _check_choice(who, "subset", subset, SUBSETS)
+    _check_choice(who, "subset", subset, _SUBSETS)
     if validation_split and not 0 < validation_split < 1:
         raise ValueError(
             f"{who}: validation_split must be between 0 and 1, got {validation_split}"

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 __all__ = ["array_to_img", "img_to_array", "load_img", "save_img", "smart_resize"]
 
-INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "hamming", "box", "lanczos")
-MODES = {"grayscale": "L", "rgb": "RGB", "rgba": "RGBA"}
-GRAYSCALE = ("L", "I;16", "I")  # modes that `color_mode="grayscale"` keeps
+_INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "hamming", "box", "lanczos")
+_MODES = {"grayscale": "L", "rgb": "RGB", "rgba": "RGBA"}
+_GRAYSCALE = ("L", "I;16", "I")  # modes that `color_mode="grayscale"` keeps
 
 
 def load_img(
@@ -68,20 +68,20 @@ def load_img(
         >>> keras.utils.load_img("photo.png", target_size=(64, 64)).size  # doctest: +SKIP
         (64, 64)
     """
-    if color_mode not in MODES:
+    if color_mode not in _MODES:
         raise ValueError(
-            f"load_img: color_mode must be one of {', '.join(MODES)}, got {color_mode!r}"
+            f"load_img: color_mode must be one of {', '.join(_MODES)}, got {color_mode!r}"
         )
-    if interpolation not in INTERPOLATIONS:
+    if interpolation not in _INTERPOLATIONS:
         raise ValueError(
-            f"load_img: interpolation must be one of {', '.join(INTERPOLATIONS)}, got "
+            f"load_img: interpolation must be one of {', '.join(_INTERPOLATIONS)}, got "
             f"{interpolation!r}"
         )
     size = None if target_size is None else _size(target_size)
     image = _read(path)
-    kept = GRAYSCALE if color_mode == "grayscale" else (MODES[color_mode],)
+    kept = _GRAYSCALE if color_mode == "grayscale" else (_MODES[color_mode],)
     if image.mode not in kept:
-        image = image.convert(MODES[color_mode])
+        image = image.convert(_MODES[color_mode])
     if size is None or image.size == size:
         return image
     resampling = pillow("keras.utils.load_img").Resampling[interpolation.upper()]

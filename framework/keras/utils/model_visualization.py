@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["model_to_dot", "plot_model"]
 
-DIRECTIONS = ("TB", "BT", "LR", "RL")
-SPLINES = ("ortho", "curved", "spline", "polyline", "line")
+_DIRECTIONS = ("TB", "BT", "LR", "RL")
+_SPLINES = ("ortho", "curved", "spline", "polyline", "line")
 
 
 def model_to_dot(
@@ -71,8 +71,8 @@ def model_to_dot(
         unknown = ", ".join(kwargs) or "layer_range"
         raise ValueError(f"model_to_dot: there is no argument {unknown}")
     for name, given, known in (
-        ("rankdir", rankdir, DIRECTIONS),
-        ("splines", splines, SPLINES),
+        ("rankdir", rankdir, _DIRECTIONS),
+        ("splines", splines, _SPLINES),
     ):
         if given not in known:
             raise ValueError(

@@ -29,7 +29,7 @@ _KERAS2_GROUP = "optimizer_weights"
 OPTIMIZER_GROUPS = (*_GROUPS, _KERAS2_GROUP)
 
 # The slots by their names in files of Keras 2, where those differ from Keras 3's.
-SYNONYMS = {
+_SYNONYMS = {
     "m": ("momentum",),
     "v": ("velocity", "norm"),
     "u": ("norm",),
@@ -239,7 +239,9 @@ def _pairs_by_name(optimizer, names, arrays):
 
 def _slot_of(name, slots, optimizer):
     stems = [part.partition(":")[0] for part in name.split("/")]
-    known = [name for stem in stems for name in SYNONYMS.get(stem, ()) if name in slots]
+    known = [
+        name for stem in stems for name in _SYNONYMS.get(stem, ()) if name in slots
+    ]
     if not known:
         raise StateMismatch(
             f"'{name}' belongs to no slot of {type(optimizer).__name__}"

@@ -92,7 +92,7 @@ def _sum(shape, a, b):
     return a.astype(dtype) + b.astype(dtype)
 
 
-PLAIN_CELL = {
+_PLAIN_CELL = {
     "kernel": _kernel("weight_ih"),
     "recurrent_kernel": _kernel("weight_hh"),
     "bias": _biases(_sum),
@@ -180,8 +180,8 @@ def _with_bias(kernel):
     return {"kernel": kernel("weight"), "bias": TorchWeight("bias")}
 
 
-SCALE_AND_SHIFT = {"gamma": TorchWeight("weight"), "beta": TorchWeight("bias")}
-MOVING = {
+_SCALE_AND_SHIFT = {"gamma": TorchWeight("weight"), "beta": TorchWeight("bias")}
+_MOVING = {
     "moving_mean": TorchWeight("running_mean"),
     "moving_variance": TorchWeight("running_var"),
 }
@@ -201,9 +201,9 @@ RULES = {
     ),
     **dict.fromkeys((DepthwiseConv1D, DepthwiseConv2D), _with_bias(_depthwise)),
     Embedding: {"embeddings": TorchWeight("weight")},
-    LayerNormalization: SCALE_AND_SHIFT,
-    GroupNormalization: SCALE_AND_SHIFT,
-    BatchNormalization: SCALE_AND_SHIFT | MOVING,
+    LayerNormalization: _SCALE_AND_SHIFT,
+    GroupNormalization: _SCALE_AND_SHIFT,
+    BatchNormalization: _SCALE_AND_SHIFT | _MOVING,
     RMSNormalization: {"scale": TorchWeight("weight")},
     PReLU: {
         "alpha": TorchWeight(
@@ -212,8 +212,8 @@ RULES = {
             lambda shape, array: array.reshape(shape),
         )
     },
-    SimpleRNNCell: PLAIN_CELL,
-    LSTMCell: PLAIN_CELL,
+    SimpleRNNCell: _PLAIN_CELL,
+    LSTMCell: _PLAIN_CELL,
     GRUCell: _gru_cell,
     RNN: _recurrent,
     Bidirectional: _bidirectional,

@@ -18,7 +18,7 @@ from tapewright.core.state.assignment import unchanged_on_error
 __all__ = ["WeightAssignment", "first_swap"]
 
 # `kind_of` the dtype of a variable -> its name, and those that it takes from files.
-DTYPE_KINDS = {
+_DTYPE_KINDS = {
     "f": ("floating", "f"),
     "i": ("an integer", "iu"),
     "u": ("an integer", "iu"),
@@ -126,7 +126,7 @@ def _mismatch(variable, array):
     dtype, stored = variable._array.dtype, array.dtype
     if dtype == stored:
         return None
-    name, kinds = DTYPE_KINDS.get(kind_of(dtype), (str(dtype), ""))
+    name, kinds = _DTYPE_KINDS.get(kind_of(dtype), (str(dtype), ""))
     if kind_of(stored) not in kinds:
         return f"holds {stored}, weight '{variable.path}' is {name} ({dtype})"
     return None

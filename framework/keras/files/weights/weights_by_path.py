@@ -28,7 +28,7 @@ from .weights_by_layer import StoredLayer
 __all__ = ["LayerPath", "layer_paths", "read_tree", "stored_layers", "write_tree"]
 
 # Groups beside those of layers; the last one is that of early files of this layout.
-BESIDE = {
+_BESIDE = {
     "vars",
     "optimizer",
     "metrics",
@@ -223,7 +223,7 @@ def _location(root, entry):
 
 def _find_extra(root, entries, assignment):
     """Add a problem for weights that belong to no layer of the model."""
-    expected = {"": set(BESIDE)}
+    expected = {"": set(_BESIDE)}
     for entry in entries:
         parent, _, name = entry.path.rpartition("/")
         expected[""].add(entry.path.partition("/")[0])

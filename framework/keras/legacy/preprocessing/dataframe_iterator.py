@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DataFrameIterator"]
 
-BY_CLASS = ("categorical", "binary", "sparse")
+_BY_CLASS = ("categorical", "binary", "sparse")
 
 
 class DataFrameIterator(FileIterator):
@@ -66,7 +66,7 @@ class DataFrameIterator(FileIterator):
         TypeError: If a column has values of the wrong type.
     """
 
-    class_modes = (*BY_CLASS, "input", "multi_output", "raw", None)
+    class_modes = (*_BY_CLASS, "input", "multi_output", "raw", None)
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class DataFrameIterator(FileIterator):
         self.directory = directory or ""
         names = list(dataframe[x_col])
         _check_types(f"x_col {x_col!r}", names, (str,))
-        is_by_class = class_mode in BY_CLASS
+        is_by_class = class_mode in _BY_CLASS
         if is_by_class:
             values = list(dataframe[y_col])
             types = (str, list, tuple) if class_mode == "categorical" else (str,)

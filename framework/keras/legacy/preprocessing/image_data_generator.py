@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ImageDataGenerator"]
 
-DEPRECATED = {
+_DEPRECATED = {
     "has_ext": "filenames in the dataframe have to match the exact filenames in disk",
     "sort": "batches come in the order of the filenames, with shuffle=False",
     "drop_duplicates": "use DataFrame.drop_duplicates of pandas",
@@ -318,11 +318,11 @@ class ImageDataGenerator:
             ValueError: If ``class_mode`` or ``subset`` is invalid.
         """
         for name in kwargs:
-            if name not in DEPRECATED:
+            if name not in _DEPRECATED:
                 raise TypeError(
                     f"flow_from_dataframe: got an unexpected keyword argument {name!r}"
                 )
-            _warn(f"{name} is deprecated, {DEPRECATED[name]}", DeprecationWarning)
+            _warn(f"{name} is deprecated, {_DEPRECATED[name]}", DeprecationWarning)
         if class_mode == "other":
             _warn('class_mode "other" is deprecated, use "raw"', DeprecationWarning)
             class_mode = "raw"

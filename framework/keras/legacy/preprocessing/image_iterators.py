@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DirectoryIterator", "Iterator", "NumpyArrayIterator"]
 
-CHANNELS = {"grayscale": 1, "rgb": 3, "rgba": 4}
+_CHANNELS = {"grayscale": 1, "rgb": 3, "rgba": 4}
 
 
 class Iterator(PyDataset):
@@ -248,7 +248,7 @@ class FileIterator(Iterator):
         dtype,
     ):  # fmt: skip
         who = type(self).__name__
-        check_choice(who, "color_mode", color_mode, CHANNELS)
+        check_choice(who, "color_mode", color_mode, _CHANNELS)
         check_choice(who, "class_mode", class_mode, self.class_modes)
         self.image_data_generator = image_data_generator
         self.target_size = tuple(target_size)
@@ -256,7 +256,7 @@ class FileIterator(Iterator):
         self.color_mode = color_mode
         self.class_mode = class_mode
         self.data_format = checked_format(who, data_format)
-        channels = (CHANNELS[color_mode],)
+        channels = (_CHANNELS[color_mode],)
         self.image_shape = (
             (*self.target_size, *channels)
             if self.data_format == "channels_last"

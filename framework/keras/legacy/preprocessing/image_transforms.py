@@ -33,7 +33,7 @@ __all__ = [
     "random_zoom",
 ]
 
-FILL_MODES = ("nearest", "constant", "reflect", "wrap")
+_FILL_MODES = ("nearest", "constant", "reflect", "wrap")
 
 
 def apply_affine_transform(
@@ -90,7 +90,7 @@ def apply_affine_transform(
         )
     if x.ndim != 3:
         raise ValueError(f"{who}: x must have rank 3, got the shape {x.shape}")
-    check_choice(who, "fill_mode", fill_mode, FILL_MODES)
+    check_choice(who, "fill_mode", fill_mode, _FILL_MODES)
     check_choice(who, "order", order, (0, 1))
     if (theta, tx, ty, shear, zx, zy) == (0, 0, 0, 0, 1, 1):
         return x

@@ -27,14 +27,14 @@ __all__ = [
     "tokenizer_from_json",
 ]
 
-FILTERS = '!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n'
-MODES = ("binary", "count", "freq", "tfidf")
+_FILTERS = '!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n'
+_MODES = ("binary", "count", "freq", "tfidf")
 # Of a tokenizer's config, each as JSON, where all keys are texts
-TABLES = ("word_counts", "word_docs", "index_docs", "index_word", "word_index")
+_TABLES = ("word_counts", "word_docs", "index_docs", "index_word", "word_index")
 
 
 def text_to_word_sequence(
-    input_text: str, filters: str = FILTERS, lower: bool = True, split: str = " "
+    input_text: str, filters: str = _FILTERS, lower: bool = True, split: str = " "
 ) -> list[str]:
     """Split a text into words.
 
@@ -56,7 +56,7 @@ def text_to_word_sequence(
 def one_hot(
     input_text: str,
     n: int,
-    filters: str = FILTERS,
+    filters: str = _FILTERS,
     lower: bool = True,
     split: str = " ",
     analyzer: Callable[[str], Iterable[str]] | None = None,
@@ -88,7 +88,7 @@ def hashing_trick(
     text: str,
     n: int,
     hash_function: Callable[[str], int] | str | None = None,
-    filters: str = FILTERS,
+    filters: str = _FILTERS,
     lower: bool = True,
     split: str = " ",
     analyzer: Callable[[str], Iterable[str]] | None = None,
@@ -174,7 +174,7 @@ class Tokenizer:
     def __init__(
         self,
         num_words: int | None = None,
-        filters: str = FILTERS,
+        filters: str = _FILTERS,
         lower: bool = True,
         split: str = " ",
         char_level: bool = False,
@@ -324,9 +324,9 @@ class Tokenizer:
             ValueError: If ``mode`` is unknown, or texts that it needs have not been
                 counted.
         """
-        if mode not in MODES:
+        if mode not in _MODES:
             raise ValueError(
-                f"Tokenizer: mode must be {', '.join(map(repr, MODES))}, got {mode!r}"
+                f"Tokenizer: mode must be {', '.join(map(repr, _MODES))}, got {mode!r}"
             )
         if not self.num_words and not self.word_index:
             raise ValueError("Tokenizer: pass num_words, or call fit_on_texts first")
@@ -355,7 +355,7 @@ class Tokenizer:
             "num_words filters lower split char_level oov_token document_count".split()
         )
         config = {name: getattr(self, name) for name in names}
-        return config | {name: json.dumps(getattr(self, name)) for name in TABLES}
+        return config | {name: json.dumps(getattr(self, name)) for name in _TABLES}
 
     def to_json(self, **kwargs: Any) -> str:
         """Return the config as JSON, for `tokenizer_from_json`.
@@ -387,7 +387,7 @@ def tokenizer_from_json(json_string: str) -> Tokenizer:
     """
     with load_errors("tokenizer_from_json", Exception):
         config = json.loads(json_string)["config"]
-        tables = {name: json.loads(config.pop(name)) for name in TABLES}
+        tables = {name: json.loads(config.pop(name)) for name in _TABLES}
         tokenizer = Tokenizer(**config)
         for name in ("word_counts", "word_docs", "word_index"):
             getattr(tokenizer, name).update(tables[name])

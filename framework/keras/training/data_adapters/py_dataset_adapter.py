@@ -93,7 +93,7 @@ class PyDatasetAdapter(DataAdapter):
     """Batches of a `PyDataset` or a similar object, which is notified of epochs."""
 
     def __init__(self, x, steps, class_weight, shuffle):
-        super().__init__(Dataset(IndexedBatches(x, shuffle)), x, steps, class_weight)
+        super().__init__(Dataset(_IndexedBatches(x, shuffle)), x, steps, class_weight)
         if getattr(x, "use_multiprocessing", False):
             warnings.warn(
                 "use_multiprocessing is not supported: batches are prepared by threads",
@@ -104,7 +104,7 @@ class PyDatasetAdapter(DataAdapter):
         getattr(self._x, event, lambda: None)()
 
 
-class IndexedBatches(Seeded):
+class _IndexedBatches(Seeded):
     """Batches by index, in any order; their number may change between epochs."""
 
     def __init__(self, batches, shuffle=False):
