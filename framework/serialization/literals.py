@@ -14,7 +14,7 @@ from .load_errors import load_error
 
 __all__ = ["decode_literal", "encode_array", "encode_literal", "is_literal"]
 
-MAX_ENTRIES = 10_000_000  # of an array in a config
+_MAX_ENTRIES = 10_000_000  # of an array in a config
 _NAMES = ("__numpy__", "__tensor__", "__slice__", "__ellipsis__", "__bytes__")
 
 
@@ -63,10 +63,10 @@ def _array_config(array):
     array = np.asarray(array)
     if kind_of(array.dtype) not in "fiub":
         raise TypeError(f"A config cannot hold an array of dtype {array.dtype}")
-    if array.size > MAX_ENTRIES:
+    if array.size > _MAX_ENTRIES:
         raise ValueError(
             f"A config cannot hold an array of {array.size} numbers, at most "
-            f"{MAX_ENTRIES}; keep a large array as a weight of a layer"
+            f"{_MAX_ENTRIES}; keep a large array as a weight of a layer"
         )
     values = array.tolist()
     if kind_of(array.dtype) == "f" and not np.isfinite(array).all():
@@ -129,8 +129,8 @@ def _read_array(name, config):
     while isinstance(ahead, list):
         shape.append(len(ahead))
         ahead = ahead[0] if ahead else None
-    if math.prod(shape) > MAX_ENTRIES:
-        raise load_error(f"{name}: more than {MAX_ENTRIES} entries, shape {shape}")
+    if math.prod(shape) > _MAX_ENTRIES:
+        raise load_error(f"{name}: more than {_MAX_ENTRIES} entries, shape {shape}")
     try:
         dtype = as_dtype(dtype)
         array = np.asarray(values)
