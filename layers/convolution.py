@@ -56,7 +56,7 @@ __all__ = [
     "SeparableConvolution2D",
 ]
 
-MAX_WINDOW = 1 << 14  # positions of a kernel, each of which is a product
+_MAX_WINDOW = 1 << 14  # positions of a kernel, each of which is a product
 
 
 class ConvolutionBase(Layer):
@@ -80,7 +80,7 @@ class ConvolutionBase(Layer):
         self, kernel_size, strides, padding, data_format, dilation_rate
     ):
         self.kernel_size: tuple[int, ...] = numbers(
-            self, "kernel_size", kernel_size, self.rank, most_together=MAX_WINDOW
+            self, "kernel_size", kernel_size, self.rank, most_together=_MAX_WINDOW
         )
         self.strides: tuple[int, ...] = numbers(self, "strides", strides, self.rank)
         self.padding: str = checked_padding(self, padding, self._tw_paddings)

@@ -65,7 +65,7 @@ __all__ = [
     "MaxPooling3D",
 ]
 
-MAX_WINDOW = 1 << 20  # positions of a window, each of which is a step
+_MAX_WINDOW = 1 << 20  # positions of a window, each of which is a step
 
 
 class _Pooling(Layer):
@@ -89,7 +89,7 @@ class _Pooling(Layer):
         super().__init__(**kwargs)
         strides = pool_size if strides is None else strides
         self.pool_size: tuple[int, ...] = numbers(
-            self, "pool_size", pool_size, self._tw_rank, most_together=MAX_WINDOW
+            self, "pool_size", pool_size, self._tw_rank, most_together=_MAX_WINDOW
         )
         self.strides: tuple[int, ...] = numbers(self, "strides", strides, self._tw_rank)
         self.padding: str = checked_padding(self, padding)

@@ -147,7 +147,7 @@ def _each(step, rows):
     return stack([step(row) for row in zip(*rows)])
 
 
-MERGE_MODES = ("sum", "mul", "ave", "concat", None)
+_MERGE_MODES = ("sum", "mul", "ave", "concat", None)
 
 
 class Bidirectional(Layer):
@@ -201,9 +201,9 @@ class Bidirectional(Layer):
                 f"{who}: layer must be recurrent, with go_backwards, "
                 f"return_sequences and return_state, got {layer!r}"
             )
-        if merge_mode not in MERGE_MODES:
+        if merge_mode not in _MERGE_MODES:
             raise ValueError(
-                f"{who}: merge_mode must be one of {MERGE_MODES}, got {merge_mode!r}"
+                f"{who}: merge_mode must be one of {_MERGE_MODES}, got {merge_mode!r}"
             )
         super().__init__(**kwargs)
         self.forward_layer: Any = _copy(layer, "forward")

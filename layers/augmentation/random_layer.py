@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
     from ..base.layer_types import SeedLike
 
-__all__ = ["Draws", "RandomLayer", "checked_value_range", "rescaled"]
+__all__ = ["RandomLayer", "checked_value_range", "rescaled"]
 
-MAX_VALUE = 1e30  # of a pixel: its multiples stay within the range of float32
+_MAX_VALUE = 1e30  # of a pixel: its multiples stay within the range of float32
 
 
-class Draws:
+class _Draws:
     """Random float32 numbers from one stream."""
 
     def __init__(self, generator):
@@ -99,7 +99,7 @@ class RandomLayer(ImageLayer, ABC):
             return None
         generator = generator_of(checked_seed(self, seed)) or self.generator
         images = self._tw_images_of(data)
-        return self._tw_drawn(images, Draws(generator or get_global_generator()))
+        return self._tw_drawn(images, _Draws(generator or get_global_generator()))
 
     def transform_images(
         self, images: Tensor, transformation: Any = None, training: bool | None = True
@@ -119,7 +119,7 @@ class RandomLayer(ImageLayer, ABC):
 
     @abstractmethod
     def _tw_drawn(self, images, draws):
-        """Draw the transformation of a batch of images with `Draws`."""
+        """Draw the transformation of a batch of images with `_Draws`."""
 
     @abstractmethod
     def _tw_changed(self, images, transformation):
@@ -141,11 +141,11 @@ def checked_value_range(layer: Any, value_range: Sequence[float]) -> tuple[float
     if (
         not numbers
         or not min(value_range) < max(value_range)
-        or max(map(abs, value_range)) > MAX_VALUE
+        or max(map(abs, value_range)) > _MAX_VALUE
     ):
         raise ValueError(
             f"{type(layer).__name__}: value_range must be two different numbers from "
-            f"{-MAX_VALUE:g} to {MAX_VALUE:g}, got {value_range!r}"
+            f"{-_MAX_VALUE:g} to {_MAX_VALUE:g}, got {value_range!r}"
         )
     return tuple(sorted(value_range))
 

@@ -26,7 +26,6 @@ __all__ = [
     "clip_to_image_size",
     "convert_format",
     "crop",
-    "enclosing_boxes",
     "pad",
     "pulled_back",
 ]
@@ -350,7 +349,7 @@ def affine_transform(
     a2 = cx - a0 * (cx + tx) - a1 * (cy + ty)
     b2 = cy - b0 * (cx + tx) - b1 * (cy + ty)
     a0, a1, a2, b0, b1, b2 = [expand_dims(n, -1) for n in (a0, a1, a2, b0, b1, b2)]
-    return enclosing_boxes(
+    return _enclosing_boxes(
         boxes, lambda x, y: (a0 * x + a1 * y + a2, b0 * x + b1 * y + b2)
     )
 
@@ -370,10 +369,10 @@ def pulled_back(boxes: Tensor, maps: Tensor) -> Tensor:
         v = (f * g - d) * x + (a - c * g) * y + (c * d - a * f)
         return u / k, v / k
 
-    return enclosing_boxes(boxes, inverse)
+    return _enclosing_boxes(boxes, inverse)
 
 
-def enclosing_boxes(boxes: Tensor, move: Any) -> Tensor:
+def _enclosing_boxes(boxes: Tensor, move: Any) -> Tensor:
     """Return the smallest boxes around the corners that ``move(x, y)`` returns."""
     x1, y1, x2, y2 = unstack(boxes, axis=-1)
     corners = [move(x, y) for x, y in ((x1, y1), (x2, y1), (x2, y2), (x1, y2))]

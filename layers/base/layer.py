@@ -113,7 +113,7 @@ def call_context(training: bool | None) -> Iterator[None]:
 Outputs = TypeVar("Outputs", covariant=True)
 
 
-class HasCall(Protocol[Outputs]):
+class _HasCall(Protocol[Outputs]):
     """Layer with typed `call`; calling the layer returns the same type."""
 
     def call(self, *args: Any, **kwargs: Any) -> Outputs: ...
@@ -392,7 +392,7 @@ class Layer(Operation, Tracked, LayerConfig):
     # --- calling
 
     def __call__(
-        self: HasCall[Outputs],
+        self: _HasCall[Outputs],
         inputs: Any = _MISSING,
         *args: Any,
         training: bool | None = None,

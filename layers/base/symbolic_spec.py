@@ -30,7 +30,7 @@ class SymbolicShape(TensorShape):
     __repr__ = TensorShape.__str__
 
 
-class SymbolicDType(DType):
+class _SymbolicDType(DType):
     """Dtype of a symbolic tensor: it prints as its name."""
 
     __slots__ = ()
@@ -50,4 +50,4 @@ class SymbolicDType(DType):
 @functools.cache
 def named_dtype(dtype):
     """Return the dtype that prints as its name."""
-    return SymbolicDType(dtype.name, dtype.dtype)
+    return _SymbolicDType(dtype.name, dtype.dtype)

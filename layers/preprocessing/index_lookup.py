@@ -31,9 +31,9 @@ from .vocabulary_files import VocabularyFiles, as_text
 
 __all__ = ["IndexLookup", "checked_salt"]
 
-MAX_OOV = 1_000_000  # indices, each of which is an entry of the vocabulary
+_MAX_OOV = 1_000_000  # indices, each of which is an entry of the vocabulary
 
-MODES = ("int", "one_hot", "multi_hot", "count", "tf_idf")
+_MODES = ("int", "one_hot", "multi_hot", "count", "tf_idf")
 
 
 class IndexLookup(VocabularyFiles, Layer):
@@ -76,11 +76,11 @@ class IndexLookup(VocabularyFiles, Layer):
             self._tw_refuse("pad_to_max_tokens=True requires max_tokens, got None")
         self.max_tokens = max_tokens
         self.num_oov_indices: int = whole(
-            self, "num_oov_indices", num_oov_indices, 0, MAX_OOV
+            self, "num_oov_indices", num_oov_indices, 0, _MAX_OOV
         )
         self.mask_token, self.oov_token = mask_token, oov_token
         self.vocabulary_dtype = vocabulary_dtype
-        self.output_mode: str = one_of(self, "output_mode", output_mode, MODES)
+        self.output_mode: str = one_of(self, "output_mode", output_mode, _MODES)
         self.invert: bool = bool(invert)
         if invert and output_mode != "int":
             self._tw_refuse(

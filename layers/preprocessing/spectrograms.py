@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MelSpectrogram", "STFTSpectrogram"]
 
-MAX_LENGTH = 1 << 17  # of a window: 2.7 seconds at 48 kHz
+_MAX_LENGTH = 1 << 17  # of a window: 2.7 seconds at 48 kHz
 
 
 class MelSpectrogram(Layer):
@@ -95,7 +95,7 @@ class MelSpectrogram(Layer):
         **kwargs: Unpack[RegularizedLayerOptions],
     ):
         super().__init__(**kwargs)
-        self.fft_length: int = whole(self, "fft_length", fft_length, most=MAX_LENGTH)
+        self.fft_length: int = whole(self, "fft_length", fft_length, most=_MAX_LENGTH)
         self.sequence_stride: int = whole(self, "sequence_stride", sequence_stride)
         self.sequence_length: int = whole(
             self, "sequence_length", sequence_length or fft_length
@@ -255,7 +255,7 @@ class STFTSpectrogram(Layer):
         modes = ("log", "magnitude", "psd", "real", "imag", "angle", "stft")
         self.mode: str = one_of(self, "mode", mode, modes)
         self.frame_length: int = whole(
-            self, "frame_length", frame_length, most=MAX_LENGTH
+            self, "frame_length", frame_length, most=_MAX_LENGTH
         )
         self.frame_step: int | None = frame_step
         if (
@@ -269,7 +269,7 @@ class STFTSpectrogram(Layer):
         self.fft_length: int | None = fft_length
         if (
             fft_length is not None
-            and whole(self, "fft_length", fft_length, most=MAX_LENGTH) < frame_length
+            and whole(self, "fft_length", fft_length, most=_MAX_LENGTH) < frame_length
         ):
             raise ValueError(
                 "STFTSpectrogram: fft_length must be at least frame_length, got "

@@ -32,10 +32,10 @@ from .vocabulary import StringTable, batches_of
 
 __all__ = ["TextVectorization"]
 
-MAX_NGRAMS = 100  # words that are joined
+_MAX_NGRAMS = 100  # words that are joined
 
-STANDARDS = ("lower_and_strip_punctuation", "lower", "strip_punctuation")
-SPLITS = ("whitespace", "character")
+_STANDARDS = ("lower_and_strip_punctuation", "lower", "strip_punctuation")
+_SPLITS = ("whitespace", "character")
 
 
 class TextVectorization(Layer):
@@ -114,10 +114,10 @@ class TextVectorization(Layer):
         super().__init__(name=name, **kwargs)
         self.standardize: Any = standardize
         if not callable(standardize):
-            one_of(self, "standardize", standardize, (None, *STANDARDS))
+            one_of(self, "standardize", standardize, (None, *_STANDARDS))
         self.split: Any = split
         if not callable(split):
-            one_of(self, "split", split, (None, *SPLITS))
+            one_of(self, "split", split, (None, *_SPLITS))
         self.ngrams: int | tuple[int, ...] | None = ngrams
         self._tw_widths = self._tw_checked_widths(ngrams)
         self._lookup_layer = StringLookup(
@@ -158,8 +158,8 @@ class TextVectorization(Layer):
         if ngrams is None:
             return None
         if isinstance(ngrams, tuple):
-            return tuple([whole(self, "ngrams", n, most=MAX_NGRAMS) for n in ngrams])
-        return tuple(range(1, whole(self, "ngrams", ngrams, most=MAX_NGRAMS) + 1))
+            return tuple([whole(self, "ngrams", n, most=_MAX_NGRAMS) for n in ngrams])
+        return tuple(range(1, whole(self, "ngrams", ngrams, most=_MAX_NGRAMS) + 1))
 
     # --- the vocabulary
 
