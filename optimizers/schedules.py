@@ -84,7 +84,7 @@ class _Formula(LearningRateSchedule):
 
     def __call__(self, step: TensorLike) -> Tensor:
         if is_tensor(step) or np.ndim(step):
-            return self._tw_rate(convert_to_tensor(step), TENSORS)
+            return self._tw_rate(convert_to_tensor(step), _TENSORS)
         return constant(self._tw_at(step), float32)
 
     def _tw_at(self, step: int) -> float:
@@ -472,7 +472,7 @@ ARRAYS = SimpleNamespace(  # of NumPy, as in traced kernels
     slack=NUMBERS.slack,
 )
 
-TENSORS = SimpleNamespace(
+_TENSORS = SimpleNamespace(
     real=lambda step: cast(step, float32),
     floor=floor,
     ceil=ceil,

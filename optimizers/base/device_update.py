@@ -24,7 +24,7 @@ from .recording import are_current
 __all__ = ["device_update"]
 
 # Attributes of an optimizer that decide what a step computes, beside those of its rule.
-SETTINGS = (
+_SETTINGS = (
     *("clipnorm", "clipvalue", "global_clipnorm", "loss_scale_factor"),
     *("weight_decay", "use_ema", "gradient_accumulation_steps"),
 )
@@ -48,7 +48,7 @@ class _Step(DeviceUpdate):
     def __init__(self, update, rule, block_rule, read):
         self.update, self.rule = update, rule
         self.block_rule, self.read = block_rule, read
-        for name in SETTINGS:
+        for name in _SETTINGS:
             getattr(read, name)
         self.count = block_rule.numbers
         self.parts = [  # a group of the update, and one of its stretches

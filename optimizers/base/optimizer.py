@@ -71,8 +71,8 @@ _EXTENSION_POINTS = {
     "update_block", "zero_is_idle",
 }  # fmt: skip
 # Sets of variables and gradient kinds whose update is remembered.
-MAX_UPDATES = 64
-BUILDING = threading.RLock()  # one thread makes the slots
+_MAX_UPDATES = 64
+_BUILDING = threading.RLock()  # one thread makes the slots
 
 # A number, a schedule, or a function of the iteration or of nothing.
 LearningRate: TypeAlias = float | LearningRateSchedule | Callable[..., Any]
@@ -486,7 +486,7 @@ class Optimizer(State, Configured):
         key = (*map(id, variables), *map(type, grads))
         update = self._tw_updates.get(key)
         if update is None:
-            with BUILDING:
+            with _BUILDING:
                 update = self._tw_updates.get(key)
                 if update is None:
                     update = self._tw_new_update(key, variables, grads)
@@ -515,7 +515,7 @@ class Optimizer(State, Configured):
             slots = self._tw_slots if self._tw_updates_blocks else ()
             options = self._tw_extras, self._tw_decayed, self._tw_rule.takes_whole
             self._tw_segments = lay_out(self._trainable_variables, slots, *options)
-        if len(self._tw_updates) >= MAX_UPDATES:
+        if len(self._tw_updates) >= _MAX_UPDATES:
             self._tw_updates.clear()
         self._tw_updates[key] = update = Update(self._tw_segments, variables, grads)
         return update

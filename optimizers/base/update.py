@@ -46,13 +46,13 @@ from .recording import all_current
 
 __all__ = ["Update", "dense_where_it_pays"]
 
-EFFECT = "apply_gradients"  # the name of an update in a graph
+_EFFECT = "apply_gradients"  # the name of an update in a graph
 # Entries of a variable up to which it pays to update rows without a gradient, too: in
 # any case, and for each entry of the sparse gradient.
 DENSE = {"native": (1 << 17, 16), "numpy": (1 << 14, 1), "gpu": (1 << 26, 0)}
 
 
-class GradientGroup(NamedTuple):
+class _GradientGroup(NamedTuple):
     """The gradients of one segment, and the memory to gather them in.
 
     ``members``: pairs of a variable's number in the segment and the number of its
@@ -102,7 +102,7 @@ class Update:
                 if id(variable) in number
             ]
             if members and segment.starts[-1]:
-                self.groups.append(GradientGroup.of(segment, members))
+                self.groups.append(_GradientGroup.of(segment, members))
         self.changed = [group.segment for group in self.groups]
         workspaces = [segment.workspace for segment in self.changed]
         self.workspaces = list({id(each): each for each in workspaces}.values())
@@ -121,7 +121,7 @@ class Update:
         other = copy.copy(self)
         other.plan = other.settings = None
         pairs = [(group.segment, group.members) for group in self.groups]
-        other.groups = [GradientGroup.of(*pair) for pair in pairs]
+        other.groups = [_GradientGroup.of(*pair) for pair in pairs]
         return other
 
     @ignoring_float_errors
@@ -135,7 +135,7 @@ class Update:
         """Warn about missing gradients; report to interpreters the variables a step writes."""
         self._warn_of_missing()
         if active_interpreter() is not None:
-            notify_of_writes(rule._tw_writes(self), EFFECT)
+            notify_of_writes(rule._tw_writes(self), _EFFECT)
 
     def _commit(self, rule, grads):
         commit([self.make_step(rule, grads)])
@@ -156,7 +156,7 @@ class Update:
     def trace(self, rule, grads, tracer):
         """Record one step, which every replay executes."""
         self._warn_of_missing()
-        notify_of_writes(rule._tw_writes(self), EFFECT)
+        notify_of_writes(rule._tw_writes(self), _EFFECT)
         context = replica_context()
         inputs, slices = [], []
         for i, variable, _ in self.present:
@@ -185,7 +185,7 @@ class Update:
         step = TracedUpdate(self, rule, slices, context is not None)
         if not rule._tw_updates_blocks:
             tracer.flush_variables()  # its code may look at any variable
-        tracer.effect(EFFECT, step, inputs, reads=step.reads, writes=step.writes)
+        tracer.effect(_EFFECT, step, inputs, reads=step.reads, writes=step.writes)
 
     def _warn_of_missing(self):
         if self.missing:
@@ -236,7 +236,7 @@ class TracedUpdate(VariableUpdate):
         self.gathers = gathers
         self.dense: bool = all([each is None for each in slices])
         self.read = None  # what the latest traced step has read, for `all_current`
-        self.__name__ = EFFECT
+        self.__name__ = _EFFECT
 
     def make_step(self, *arrays):
         if self.dense:
@@ -301,7 +301,7 @@ class TracedUpdate(VariableUpdate):
         return {"optimizer": self.rule, "variables": variables, "gradients": gradients}
 
 
-@effect_maker(EFFECT, on_host=False)
+@effect_maker(_EFFECT, on_host=False)
 def _traced_update(optimizer, variables, gradients):
     update = optimizer._tw_update_of(tuple(variables), gradients)
     empty = IndexedSlices(None, None)
