@@ -11,8 +11,6 @@ import numpy as np
 
 from .idx import DataFileError
 
-__all__ = ["read_batches"]
-
 
 def _channels_last():
     return "channels_last"

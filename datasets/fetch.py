@@ -12,16 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = [
-    "DownloadError",
-    "RemoteFile",
-    "cache_folder",
-    "cached",
-    "download",
-    "fetch",
-    "has_checksum",
-]
-
 CHUNK = 1 << 16
 FORGOTTEN = 86400  # seconds after which a part of a file is no longer being written
 LARGEST = 1 << 30  # no file of unknown size may grow beyond this

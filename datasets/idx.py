@@ -13,8 +13,6 @@ from contextlib import contextmanager
 
 import numpy as np
 
-__all__ = ["DataFileError", "read_images", "read_labels", "read_pair"]
-
 LABELS, IMAGES = 2049, 2051  # magic numbers: uint8 with one axis, uint8 with three
 KINDS = {LABELS: "labels", IMAGES: "images"}
 LARGEST = 1 << 30  # bytes of data; 17 times those of the MNIST training images

@@ -11,8 +11,6 @@ from .fetch import RemoteFile, cache_folder, download
 from .idx import DataFileError, read_pair
 from .npz import read_npz
 
-__all__ = ["Data", "find_file", "given_path", "load_folder", "load_npz", "load_path"]
-
 Split = tuple[np.ndarray, np.ndarray]
 Data = tuple[Split, Split]
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from .idx import DataFileError
 
-__all__ = ["read_npz"]
-
 LARGEST = 1 << 28  # bytes of a pickle; 17 times those of IMDB
 
 

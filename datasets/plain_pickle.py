@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["read_pickle"]
-
 
 def read_pickle(content: bytes) -> Any:
     """Return the value of a pickle of protocol 2 to 5, written by Python 2 or 3 and NumPy.

@@ -10,8 +10,6 @@ import numpy as np
 from .idx import DataFileError
 from .npz import read_npz
 
-__all__ = ["limit_words", "prepare", "read_texts", "read_word_index"]
-
 Texts = list[list[int]]
 
 LARGEST = 1 << 26  # bytes of a word index, 40 times those of IMDB

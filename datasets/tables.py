@@ -8,8 +8,6 @@ from .idx import DataFileError
 from .local import Data
 from .npz import read_npz
 
-__all__ = ["check_test_split", "load_table"]
-
 
 def load_table(
     path: str | os.PathLike,

@@ -28,8 +28,6 @@ from .inspection.description import describe
 from .inspection.report import report
 from .inspection.verification import verify
 
-__all__ = ["main"]
-
 OURS = (__file__, runpy.__file__, "<frozen runpy>")
 SECONDS = 60  # for a file, and one more for each SPEED bytes of it
 SPEED = 10 << 20

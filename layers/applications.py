@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from .base.layer_types import RegularizedLayerOptions
 
-__all__ = []
-
 
 class LayerScale(Layer):
     """Multiply each channel by a learned factor: ``outputs = inputs * gamma``.

@@ -12,18 +12,6 @@ from tapewright.core.settings.floatx import default_float
 from tapewright.serialization import object_config, registry
 from tapewright.serialization.configured import Configured
 
-__all__ = [
-    "DTypePolicy",
-    "DTypePolicyMap",
-    "FloatDTypePolicy",
-    "compute_dtype",
-    "deserialize",
-    "dtype_policy",
-    "get",
-    "serialize",
-    "set_dtype_policy",
-]
-
 _MIXED = {"mixed_float16": "float16", "mixed_bfloat16": "bfloat16"}
 # Starts of names, and the classes, of policies that store weights as small integers or
 # in 8 bits; Keras' name of such a policy is "int8_from_float32".

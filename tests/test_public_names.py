@@ -2,7 +2,7 @@
 
 import ast
 import difflib
-import importlib
+import importlib.util
 import inspect
 import itertools
 import sys
@@ -17,7 +17,8 @@ from .reference import record_public_names
 from .reference.record_public_names import namespaces
 from .sources import ROOT, modules, paths, source
 
-MODULES = {name: importlib.import_module(name) for name in sorted(modules())}
+FILES = modules()
+MODULES = {name: importlib.import_module(name) for name in sorted(FILES)}
 LISTED = {n: module for n, module in MODULES.items() if hasattr(module, "__all__")}
 # Listings of names that are defined elsewhere.
 LISTINGS = {
@@ -29,24 +30,61 @@ LISTINGS = {
 }
 
 
-def own_names():
-    """Functions and classes of tapewright that some `__all__` lists, by full name."""
-    found = {}
-    for module in LISTED.values():
-        for name in module.__all__:
-            value = getattr(module, name, None)
-            is_plain = inspect.isfunction(value) or inspect.isclass(value)
-            if is_plain and str(value.__module__).startswith("tapewright"):
-                found[f"{value.__module__}.{name}"] = value
-    return found
+def own_names(module):
+    """Functions and classes that a module defines, without an underscore, by name."""
+    return {
+        name: value
+        for name, value in vars(MODULES[module]).items()
+        if inspect.isfunction(value) or inspect.isclass(value)
+        if value.__module__ == module and not name.startswith("_")
+    }
 
 
-def test_every_module_has_a_docstring_and_a_list_of_names():
+def folder(module):
+    is_package = hasattr(MODULES[module], "__path__")
+    return module if is_package else module.rpartition(".")[0]
+
+
+def imported_names():
+    """Pairs of a module and a name of it that a file in another folder imports."""
+    for here, path in FILES.items():
+        for node in source(path).imports:
+            if isinstance(node, ast.ImportFrom):
+                dots = "." * node.level + (node.module or "")
+                there = importlib.util.resolve_name(dots, folder(here))
+                if there in MODULES and folder(there) != folder(here):
+                    yield from [(there, each.name) for each in node.names]
+
+
+def test_every_module_has_a_docstring():
     for name, module in MODULES.items():
         assert inspect.getdoc(module), f"{name} does not say what it is"
-        tail = name.removeprefix("tapewright.")
-        is_listing = hasattr(module, "__path__") or tail in LISTINGS
-        assert is_listing or hasattr(module, "__all__"), f"{name} has no __all__"
+
+
+def star_imported():
+    """Names of modules from which another file of ours imports all names."""
+    return {
+        importlib.util.resolve_name("." * node.level + node.module, folder(module))
+        for module, path in FILES.items()
+        for node in source(path).imports
+        if isinstance(node, ast.ImportFrom) and node.names[0].name == "*"
+    }
+
+
+def test_modules_list_their_names_where_others_show_them():
+    """Elsewhere an underscore tells the names of one folder from those of all."""
+    spaces = [*namespaces.NAMESPACES, *namespaces.SAME]
+    public = {importlib.import_module(namespaces.full_name(n)).__name__ for n in spaces}
+    shown = star_imported() | public | {f"tapewright.core.{name}" for name in INTERNAL}
+    listed = {n for n in LISTED if not hasattr(MODULES[n], "__path__")}
+    assert {name for name in listed - shown if not is_listing(name)} == set()
+    assert star_imported() - {*LISTED} == set()
+
+
+def is_listing(name):
+    """Whether a module lists names that it imports from others."""
+    values = [getattr(MODULES[name], each) for each in MODULES[name].__all__]
+    return any([getattr(each, "__module__", name) != name for each in values])
 
 
 def test_all_is_sorted_without_repeats_and_resolvable():
@@ -59,14 +97,23 @@ def test_all_is_sorted_without_repeats_and_resolvable():
         assert not [n for n in names if n.startswith("_")], module
 
 
+def test_names_that_other_folders_use_have_a_docstring():
+    assert [
+        f"{module}.{name}"
+        for module, name in sorted({*imported_names()})
+        if not name.endswith("_p")  # a primitive: its function has the docstring
+        and not inspect.getdoc(own_names(module).get(name, len))
+    ] == []
+
+
 def test_the_first_line_of_a_docstring_is_a_sentence():
     """It ends in a period, or in a colon before what it announces, and fits on a line."""
     wrong = []
-    for name, value in own_names().items():
+    for name, value in [(n, v) for m in MODULES for n, v in own_names(m).items()]:
         own = vars(value).get("__doc__") if inspect.isclass(value) else value.__doc__
         line = inspect.cleandoc(own or "").partition("\n")[0]
-        if not line.endswith((".", ":")) or len(line) > 90:
-            wrong.append(f"{name}: {line!r}")
+        if own and (not line.endswith((".", ":")) or len(line) > 90):
+            wrong.append(f"{value.__module__}.{name}: {line!r}")
     assert not wrong, "\n".join(wrong)
 
 

@@ -18,16 +18,6 @@ from tapewright.ops.array.indexed_slices import dense
 
 from .batching import NotDiagonal
 
-__all__ = [
-    "backward_pass",
-    "endpoints",
-    "reachable",
-    "seed_cotangent",
-    "source_keys",
-    "sum_cotangents",
-    "to_gradient",
-]
-
 
 def source_keys(tape, source):
     """Return the keys of a source on the tape: a variable has one for each read."""

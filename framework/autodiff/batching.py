@@ -26,8 +26,6 @@ from tapewright.ops.array.joining import stack
 from tapewright.ops.array.shape import broadcast_to, reshape, transpose
 from tapewright.ops.linalg.diagonal import embed_diagonal
 
-__all__ = ["BatchInterpreter", "BatchedTensor", "NotDiagonal"]
-
 
 class NotDiagonal(Exception):
     """An op mixes the indices of an axis that must stay diagonal.

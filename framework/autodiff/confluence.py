@@ -54,8 +54,6 @@ from .backward import (
 )
 from .jacobian import JacobianPass
 
-__all__ = ["coincide", "pull_back", "second_derivatives"]
-
 # The formula of the part is right beside coinciding values up to the square of their
 # distance, so that it may be differentiated once.
 MOST = 2

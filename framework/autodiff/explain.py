@@ -17,16 +17,6 @@ from tapewright.core.record import Pullback
 from tapewright.core.tensor import Tensor
 from tapewright.core.variable import Variable
 
-__all__ = [
-    "Explanation",
-    "Remains",
-    "Report",
-    "Summary",
-    "explain",
-    "explain_missing",
-    "summarize",
-]
-
 _SHOWN = 10  # ops of a path that are shown
 _LISTED = 3  # variables without a gradient that a message explains
 _DIFFERENTIATED = Pullback("")  # for all records that a backward pass has used

@@ -47,8 +47,6 @@ from tapewright.ops.array.shape import broadcast_to, reshape
 from .backward import backward_pass, sum_cotangents
 from .gradient_tape import GradientTape, UnconnectedGradients
 
-__all__ = ["ForwardAccumulator", "hvp", "jvp", "ravel"]
-
 
 class ForwardAccumulator:
     """Forward-mode automatic differentiation: compute Jacobian-vector products (JVPs).

@@ -19,8 +19,6 @@ from tapewright.core.variable import Variable
 
 from .gradient_tape import GradientTape
 
-__all__ = ["check_gradients", "compute_gradient"]
-
 # By dtype: the step of difference quotients, and the tolerance of derivatives.
 STEPS = {"float64": 1e-5, "complex128": 1e-5, "float32": 1e-2, "complex64": 1e-2}
 GRADIENT_RTOL = {

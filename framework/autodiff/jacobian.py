@@ -39,14 +39,6 @@ from .backward import (
 )
 from .batching import BatchedTensor, BatchInterpreter, NotDiagonal
 
-__all__ = [
-    "JacobianPass",
-    "check_blocks",
-    "examples_first",
-    "second_derivatives",
-    "side_by_side",
-]
-
 
 class JacobianPass:
     """Backward passes over one tape with many cotangents for one target.

@@ -26,17 +26,6 @@ from .gradient_check import (
 )
 from .gradient_tape import GradientTape
 
-__all__ = [
-    "Case",
-    "Sample",
-    "booleans",
-    "case",
-    "check_op",
-    "complexes",
-    "floats",
-    "integers",
-]
-
 # Tolerances of values beside their formula.
 VALUE_RTOL = {"float64": 1e-12, "float32": 2e-5}
 SINGLE = {"float64": "float32", "complex128": "complex64"}

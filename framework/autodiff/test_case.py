@@ -20,8 +20,6 @@ from tapewright.core.typing import DTypeLike
 from tapewright.ops.ragged.ragged_tensor import RaggedTensor
 from tapewright.ops.random.sampling import set_seed
 
-__all__ = ["TestCase", "main"]
-
 SEED = 87654321  # TensorFlow's
 
 

@@ -22,17 +22,6 @@ from .targets.native.availability import availability
 from .targets.native.jit import engine
 from .targets.numpy.target import TARGET as NUMPY
 
-__all__ = [
-    "COMPILER",
-    "current_target",
-    "make_executable",
-    "make_gather",
-    "make_program",
-    "make_update",
-    "optimize",
-    "stages",
-]
-
 
 @functools.cache
 def _native_product():

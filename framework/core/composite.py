@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any, NoReturn
 
-__all__ = ["CompositeSpec", "CompositeTensor"]
-
 
 class CompositeTensor:
     """Base of classes whose objects consist of tensors.

@@ -20,8 +20,6 @@ from .tensor import Tensor, module_of, new_tensor, next_key
 from .typing import P, R
 from .variable import Variable
 
-__all__ = ["composite", "constant_like", "make_entry"]
-
 ndarray, numpy_float32, float32 = np.ndarray, np.float32, np.dtype(np.float32)
 
 # Python numbers as float32 tensors: ufuncs take a rank 0 array in half the time of a Python

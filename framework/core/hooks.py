@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from .typing import DTypeLike, TensorLike
     from .variable import Variable
 
-__all__ = ["Compiler", "Event", "Hook", "watch_method"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 Function = TypeVar("Function", bound=Callable[..., Any])

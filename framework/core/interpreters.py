@@ -15,21 +15,6 @@ from contextvars import ContextVar
 from . import hooks
 from .errors import TracingError
 
-__all__ = [
-    "ARRAY_EVAL",
-    "Interpreter",
-    "InterpreterStack",
-    "active_interpreter",
-    "active_interpreters",
-    "active_tracer",
-    "check_not_traced",
-    "converted",
-    "notify_of_writes",
-    "process_op",
-    "set_interpreters",
-    "use_interpreters",
-]
-
 _INTERPRETER = ContextVar("interpreter", default=None)
 active_interpreter = _INTERPRETER.get
 

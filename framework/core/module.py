@@ -15,9 +15,6 @@ from .trackable import Opaque, Trackable, child_name, owned
 from .typing import P, R
 from .variable import Variable, VariableValue
 
-__all__ = ["Module"]
-
-
 _VALUES = (Tensor, VariableValue)
 
 

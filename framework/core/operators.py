@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from .tensor import Tensor
     from .typing import TensorLike
 
-__all__ = ["Operators"]
-
 
 class Operators:
     """Base of Tensor, Variable and `Variable.value`."""

@@ -18,8 +18,6 @@ from typing import Any
 
 from .errors import InvalidArgumentError
 
-__all__ = ["Pattern", "PatternError", "pattern_of"]
-
 # Characters, sets and assertions, with repeated ones counted each time.
 MAX_SIZE = 10_000
 MAX_STATES = 1 << 25  # pairs of a choice in the pattern and a position in the text

@@ -42,7 +42,6 @@ from .messages.suggestions import unknown_arguments
 from .op_definition.op_registry import (
     get_primitive,
     list_defined_ops,
-    list_ops,
     register_op,
 )
 from .op_definition.traits import Traits
@@ -60,18 +59,6 @@ from .tensor import (
 )
 from .text import make_text, text_is_used
 from .typing import Kernel, Op, P, Rule, TensorLike, converter_of
-
-__all__ = [
-    "Primitive",
-    "get_primitive",
-    "kernels_are_wrapped",
-    "list_ops",
-    "primitive",
-    "register_gradient",
-    "widened",
-    "wrap_kernels",
-]
-
 
 # ---------------------------------------------------------------------- primitives
 

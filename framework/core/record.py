@@ -23,16 +23,6 @@ from .op_definition.user_gradients import OpCall, call_user_function
 from .shapes.symbolic_shape import definitely_equal, has_symbolic_shape
 from .tensor import Tensor, module_of, new_tensor
 
-__all__ = [
-    "Pullback",
-    "Record",
-    "Recorders",
-    "add_cotangent",
-    "fill_missing",
-    "parameters",
-]
-
-
 # One call on a tape: ``pullback, output, inputs, *residuals = record``. ``output`` is the
 # key of the output, a tuple of keys if there are several; ``inputs`` is a tuple of the keys
 # of the tracked inputs; ``residuals`` are the values that the pullback needs. A plain

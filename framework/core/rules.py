@@ -28,27 +28,6 @@ from .shapes.tensor_shape import TensorShape, UnrankedShape
 from .tensor import Tensor, TensorSpec
 from .typing import Kernel, Op, P
 
-__all__ = [
-    "all_mapped",
-    "along_axis",
-    "batch_along_axis",
-    "batch_leading",
-    "beside_axis",
-    "broadcast_shape",
-    "check_at_least",
-    "check_choice",
-    "checked_broadcast",
-    "diagonal_along_axis",
-    "diagonal_elementwise",
-    "elementwise",
-    "infer_elementwise",
-    "infer_like_input",
-    "known_rank",
-    "lift",
-    "normalize_axis",
-    "same_dtype",
-]
-
 
 def broadcast_shape(*shapes):
     """Return the shape to which all shapes broadcast; None is an unknown dimension.

@@ -8,8 +8,6 @@ from .messages.source_lines import user_line
 from .record import Pullback
 from .tensor import next_key
 
-__all__ = ["Tape", "TapeWithLines"]
-
 
 class Tape(Interpreter):
     """A tape: keys of tracked tensors, records of ops, and variables read."""

@@ -15,18 +15,6 @@ import numpy as np
 from . import hooks
 from .typing import Array, Shape
 
-__all__ = [
-    "as_text",
-    "is_text",
-    "make_text",
-    "row",
-    "text_is_used",
-    "to_bytes",
-    "to_text",
-    "use_text",
-    "zeros",
-]
-
 _used = False
 _ENCODING = "utf-8", "surrogateescape"  # as os.fsencode on most systems
 

@@ -14,16 +14,6 @@ from typing import Any, ClassVar
 from .names.reserved_names import name_in_files
 from .nest import ByType, is_nested, owned_leaves
 
-__all__ = [
-    "Opaque",
-    "Trackable",
-    "assign_pending",
-    "children",
-    "drop_pending",
-    "making_children",
-    "owned",
-]
-
 
 class Trackable:
     """An object whose attributes hold variables, or other objects that do.

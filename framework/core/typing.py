@@ -36,34 +36,6 @@ if TYPE_CHECKING:
     from .shapes.tensor_shape import TensorShape
     from .tensor import Tensor
 
-__all__ = [
-    "Array",
-    "Axes",
-    "Axis",
-    "DTypeLike",
-    "Gradient",
-    "IntLike",
-    "Kernel",
-    "Op",
-    "P",
-    "R",
-    "R_co",
-    "Rule",
-    "Shape",
-    "ShapeLike",
-    "Sizes",
-    "StaticShapeLike",
-    "SupportsArray",
-    "TensorLike",
-    "TensorNest",
-    "as_axes",
-    "as_int",
-    "as_shape",
-    "converter_of",
-    "dtype_name",
-]
-
-
 # -------------------------------------------------------- conversion of attributes
 
 

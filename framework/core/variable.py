@@ -44,15 +44,6 @@ from .tensor import (
 )
 from .typing import Array, DTypeLike, StaticShapeLike, TensorLike
 
-__all__ = [
-    "Variable",
-    "VariableAggregation",
-    "VariableSynchronization",
-    "changes",
-    "variable_of",
-    "writing",
-]
-
 Result = TypeVar("Result")
 
 next_serial = itertools.count().__next__

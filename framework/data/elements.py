@@ -29,23 +29,6 @@ from tapewright.core.tensor import (
     to_array,
 )
 
-__all__ = [
-    "as_element",
-    "call_function",
-    "checked_count",
-    "common_spec",
-    "concrete",
-    "describe",
-    "detached",
-    "host_tensor",
-    "map_leaves",
-    "on_device",
-    "packer",
-    "row_of_counts",
-    "spec_of",
-    "stack_elements",
-]
-
 
 def as_element(value, spec=None):
     """Convert each leaf of ``value`` to a tensor, with the dtypes of ``spec`` if given.

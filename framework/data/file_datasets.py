@@ -33,13 +33,6 @@ if TYPE_CHECKING:
 
     from tapewright.core.typing import IntLike
 
-__all__ = [
-    "CsvDataset",
-    "FixedLengthRecordDataset",
-    "TFRecordDataset",
-    "TextLineDataset",
-]
-
 
 def _names(who, filenames):
     """Return a dataset of file names."""

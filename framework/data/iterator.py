@@ -24,14 +24,6 @@ if TYPE_CHECKING:
 
     from tapewright.core.tensor import Tensor
 
-__all__ = [
-    "DatasetIterator",
-    "NumpyIterator",
-    "check_state",
-    "refuse_loop",
-    "refuse_trace",
-]
-
 
 class DatasetIterator(Resource):
     """Iterator over a `Dataset`, with a position that can be saved and restored.

@@ -19,19 +19,6 @@ if TYPE_CHECKING:
 
     from .nodes.node import Node
 
-__all__ = [
-    "AutoShardPolicy",
-    "AutotuneAlgorithm",
-    "AutotuneOptions",
-    "Configured",
-    "DistributeOptions",
-    "ExternalStatePolicy",
-    "OptimizationOptions",
-    "Options",
-    "ThreadingOptions",
-    "options_of",
-]
-
 
 class AutoShardPolicy(enum.IntEnum):
     """Policies by which a distribution strategy divides a dataset among workers."""

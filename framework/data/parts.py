@@ -19,15 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = [
-    "BatchPart",
-    "is_per_worker",
-    "mark_per_worker",
-    "part_of_batches",
-    "per_worker_batches",
-    "rows_of_batches",
-]
-
 
 class BatchPart(NamedTuple):
     """Rows of a batch, an element of `part_of_batches`."""

@@ -5,8 +5,6 @@ from tapewright.core.nest import map_structure
 
 from .nodes.node import INFINITE, UNKNOWN
 
-__all__ = ["html_pipeline"]
-
 _NUMBERS = {INFINITE: "endless", UNKNOWN: "unknown"}
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from tapewright.core.typing import TensorLike
 
 
-__all__ = ["resample"]
-
 SMOOTHING = 10.0  # elements of each class that an estimate begins with
 
 

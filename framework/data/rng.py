@@ -15,8 +15,6 @@ from tapewright.core.messages.source_lines import user_stacklevel
 from tapewright.ops.random.generators import Generator
 from tapewright.ops.random.philox import draw_at
 
-__all__ = ["Draws", "Watch", "permutation", "shuffle_generator", "warn_of_draws"]
-
 
 def shuffle_generator(seed, run, round=0):
     """Return the generator of the order of one run, or of one round of an outer `repeat`."""

@@ -39,16 +39,6 @@ if TYPE_CHECKING:
 
     from tapewright.core.tensor import Tensor
 
-__all__ = [
-    "Optional",
-    "new_run",
-    "next_element",
-    "next_optional",
-    "steps_of",
-    "traceable",
-    "traced_reduce",
-]
-
 NEXT = "iterator_get_next"
 
 

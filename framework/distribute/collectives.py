@@ -31,17 +31,6 @@ from tapewright.core.variable import Variable
 from tapewright.ops import collective
 from tapewright.ops.array.indexed_slices import dense
 
-__all__ = [
-    "all_gather",
-    "all_reduce",
-    "barrier",
-    "broadcast",
-    "broadcast_variables",
-    "local_rank",
-    "rank",
-    "size",
-]
-
 
 def rank() -> int:
     """Return the number of this process in the job, from 0; 0 without MPI.

@@ -11,8 +11,6 @@ from tapewright.core.errors import CollectiveError
 from tapewright.core.hardware import devices
 from tapewright.core.variable import Variable
 
-__all__ = ["check_variables"]
-
 
 def check_variables(variables: Sequence[Variable]) -> None:
     """Raise an error unless variables are equal, bit for bit, in all processes.

@@ -10,8 +10,6 @@ from tapewright.core.typing import TensorNest
 
 from .collectives import all_reduce
 
-__all__ = ["DistributedGradientTape"]
-
 
 class DistributedGradientTape:
     """Gradient tape whose gradients are averaged over all processes.

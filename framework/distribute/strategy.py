@@ -31,27 +31,6 @@ from tapewright.serialization.constructor_call import constructor_call
 
 from .collectives import all_gather, all_reduce, broadcast_variables
 
-__all__ = [
-    "CommunicationOptions",
-    "CrossDeviceOps",
-    "HierarchicalCopyAllReduce",
-    "InputContext",
-    "MirroredStrategy",
-    "MultiWorkerMirroredStrategy",
-    "NcclAllReduce",
-    "OneDeviceStrategy",
-    "ReduceOp",
-    "ReductionToOneDevice",
-    "ReplicaContext",
-    "Strategy",
-    "experimental",
-    "get_replica_context",
-    "get_strategy",
-    "has_strategy",
-    "in_cross_replica_context",
-    "set_strategy",
-]
-
 _CURRENT = ContextVar("strategy", default=None)
 _IN_STEP = ContextVar("in_step", default=False)
 _global_strategy = None  # that of `keras.distribution.set_distribution`

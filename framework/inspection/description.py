@@ -27,17 +27,6 @@ from tapewright.keras.files.model_file import (
 from tapewright.keras.files.weights import weights_by_layer, weights_by_path
 from tapewright.keras.files.weights.optimizer_state import OPTIMIZER_GROUPS
 
-__all__ = [
-    "CHECKPOINT",
-    "MODEL_ITSELF",
-    "SAVED_MODEL",
-    "describe",
-    "layer_name",
-    "model_layers",
-    "needed_classes",
-    "stored_layers",
-]
-
 MODEL_ITSELF = "(the model itself)"  # stands for the name of a layer
 KERAS_GROUPS = {"model_weights", "optimizer", "optimizer_weights", "vars", "layers"}
 INTERNAL = {"generator", "aliases", "workers"}  # infos of checkpoints

@@ -2,8 +2,6 @@
 
 from tapewright.core.errors import printable
 
-__all__ = ["report", "size"]
-
 MAX_ROWS = 500
 WIDTH = 92
 LONGEST = 1000  # characters of a line outside of tables

@@ -29,8 +29,6 @@ from .description import (
     stored_layers,
 )
 
-__all__ = ["verify"]
-
 MAX_FAULTS = 100
 
 

@@ -24,13 +24,6 @@ if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
     from tapewright.core.typing import DTypeLike, TensorLike
 
-__all__ = [
-    "decode_base64",
-    "decode_csv",
-    "decode_raw",
-    "encode_base64",
-]
-
 RAW = (
     "float16 float32 float64 int8 int16 int32 int64 uint8 uint16 complex64 complex128 "
     "bool bfloat16"

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
     from tapewright.core.typing import TensorLike
 
-__all__ = ["matching_files", "read_file", "write_file"]
-
 STRING = TensorSpec((), "string")
 
 

@@ -11,8 +11,6 @@ from tapewright.core.interpreters import active_tracer
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.core.text import is_text, make_text
 
-__all__ = ["host_op", "scalar_text", "text_tensor", "texts"]
-
 
 def host_op(who, call, inputs, specs):
     """Return tensors of ``call(*arrays)``, a list of arrays; ``specs`` describe each.

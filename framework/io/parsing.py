@@ -38,17 +38,6 @@ if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
     from tapewright.core.typing import DTypeLike, TensorLike
 
-__all__ = [
-    "FixedLenFeature",
-    "FixedLenSequenceFeature",
-    "RaggedFeature",
-    "SparseFeature",
-    "VarLenFeature",
-    "parse_example",
-    "parse_single_example",
-    "parse_single_sequence_example",
-]
-
 LISTS = {"string": 1, "float32": 2, "int64": 3}  # of feature.proto
 NAMES = {number: name for name, number in LISTS.items()}
 

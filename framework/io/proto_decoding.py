@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
     from tapewright.core.typing import DTypeLike, TensorLike
 
-__all__ = ["DecodedProto", "decode_proto"]
-
 
 class Kind(NamedTuple):
     """The encoding of a field type, and the dtypes that can hold its values."""

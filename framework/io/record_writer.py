@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Any, Self
 
-__all__ = ["TFRecordOptions", "TFRecordWriter"]
-
 
 class TFRecordOptions:
     """Options of a `TFRecordWriter`: the compression of the file.

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
     from tapewright.core.typing import DTypeLike, TensorLike
 
-__all__ = ["deserialize_many_sparse", "serialize_many_sparse", "serialize_sparse"]
-
 
 def serialize_sparse(
     sp_input: SparseTensor, out_type: DTypeLike = "string", name: str | None = None

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     from tapewright.core.typing import DTypeLike, ShapeLike, TensorLike
 
-__all__ = ["make_ndarray", "make_tensor_proto"]
-
 NAMES = {number: name for name, number in NUMBERS.items()}
 PROTO_NAMES = {"float32": "FLOAT", "float64": "DOUBLE", "float16": "HALF"}
 # The fields of tensor.proto for single values, and the one for each dtype of numbers.

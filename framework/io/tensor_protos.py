@@ -29,18 +29,6 @@ if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
     from tapewright.core.typing import DTypeLike, TensorLike
 
-__all__ = [
-    "FLOATS",
-    "INTEGERS",
-    "NUMBERS",
-    "parse_tensor",
-    "put_shape",
-    "read_shape",
-    "read_tensor_proto",
-    "serialize_tensor",
-    "tensor_proto",
-]
-
 # types.proto
 NUMBERS = dict(
     float32=1, float64=2, int32=3, uint8=4, int16=5, int8=6, string=7, complex64=8,

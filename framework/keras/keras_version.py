@@ -1,7 +1,5 @@
 """The version of Keras whose names, configs and files `keras` is compatible with."""
 
-__all__ = ["VERSION", "version"]
-
 VERSION = "3.15.1"
 
 

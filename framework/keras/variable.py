@@ -15,8 +15,6 @@ from tapewright.layers import initializers
 if TYPE_CHECKING:
     from tapewright.core.typing import DTypeLike, TensorLike
 
-__all__ = ["Variable"]
-
 
 class _AnyVariable(type):
     """Metaclass of `Variable`: every variable of the package is an instance of it."""

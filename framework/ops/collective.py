@@ -27,15 +27,6 @@ from .math.comparison import equal
 from .math.elementwise import divide
 from .math.reduction import reduce_sum
 
-__all__ = [
-    "all_reduce",
-    "all_reduce_extreme",
-    "all_reduce_sum",
-    "compute_average_loss",
-    "scale_regularization_loss",
-    "zero_if_idle",
-]
-
 
 @composite
 def all_reduce(

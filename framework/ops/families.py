@@ -75,5 +75,3 @@ from .sparse import (
 )
 from .ragged import ragged_tensor, construction, rules, axis_rules, function_rules
 from .strings import characters, regex, joins, numbers, splitting, categories
-
-__all__: list[str] = []

@@ -36,8 +36,6 @@ from .linalg.matmul import matmul
 from .math import comparison, elementwise
 from .promotion import promote
 
-__all__ = []
-
 _BINARY = {
     "add": elementwise.add,
     "sub": elementwise.subtract,

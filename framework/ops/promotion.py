@@ -26,8 +26,6 @@ from tapewright.core.typing import TensorLike
 
 from .array.conversion import cast
 
-__all__ = ["common_dtype", "kind_of", "promote"]
-
 
 def common_dtype(*kinds):
     """Return the dtype to which dtypes and types of Python numbers are promoted.

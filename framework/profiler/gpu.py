@@ -9,8 +9,6 @@ allocates.
 import threading
 import time
 
-__all__ = ["GpuRecorder", "Measured"]
-
 clock = time.perf_counter_ns
 
 

@@ -5,15 +5,6 @@ import os
 from tapewright.compiler.inspection.pretty import quantity
 from tapewright.storage.atomic import writing_whole
 
-__all__ = [
-    "Event",
-    "TableRow",
-    "chrome_trace",
-    "table_rows",
-    "table_text",
-    "write_json",
-]
-
 
 class Event:
     """A timed event: ``category``, ``name``, start and stop (ns), thread and data.

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["assets_in_configs", "configs_hold_assets"]
-
 _IN_CONFIGS = ContextVar("assets_in_configs", default=False)
 
 

@@ -19,8 +19,6 @@ from .constructor_arguments import (
 from .constructor_call import constructor_call
 from .object_config import plain
 
-__all__ = ["Configured", "from_constructor"]
-
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 

@@ -5,18 +5,6 @@ from typing import Any
 
 from tapewright.core.messages.suggestions import RENAMED_ARGUMENTS, unknown_arguments
 
-__all__ = [
-    "NO_ARGUMENTS",
-    "PlainArguments",
-    "added_by_get_config",
-    "argument_names",
-    "check_argument_names",
-    "constructor_arguments",
-    "constructor_defaults",
-    "is_own",
-    "refuse_arguments",
-]
-
 
 def is_own(thing: object) -> bool:
     """Return whether a class or function is tapewright's own, not a user's."""

@@ -13,8 +13,6 @@ from .constructor_arguments import (
     constructor_defaults,
 )
 
-__all__ = ["constructor_call"]
-
 _MOST_ITEMS, _MOST_CHARACTERS = 6, 80  # of a value
 
 

@@ -12,8 +12,6 @@ from tapewright.core.dtypes import DType, as_dtype, kind_of
 
 from .load_errors import load_error
 
-__all__ = ["decode_literal", "encode_array", "encode_literal", "is_literal"]
-
 _MAX_ENTRIES = 10_000_000  # of an array in a config
 _NAMES = ("__numpy__", "__tensor__", "__slice__", "__ellipsis__", "__bytes__")
 

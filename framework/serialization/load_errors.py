@@ -12,17 +12,6 @@ from contextvars import ContextVar
 
 from tapewright.core.errors import SavingError
 
-__all__ = [
-    "from_file",
-    "load_error",
-    "load_errors",
-    "names_no_file",
-    "reading_config",
-    "reading_file",
-    "shortened",
-    "trusting_configs",
-]
-
 _FILE = ContextVar("file", default=None)
 _ESCAPES = (
     ArithmeticError,

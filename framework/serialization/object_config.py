@@ -36,20 +36,6 @@ from .registry import (
     unknown_name,
 )
 
-__all__ = [
-    "ObjectFamily",
-    "class_of",
-    "copying_shared",
-    "deserialize",
-    "function_config",
-    "function_of",
-    "numbering_shared",
-    "plain",
-    "reading_shared",
-    "resolve",
-    "serialize",
-]
-
 # Packages of which files name the classes that are tapewright's here.
 _OWN_PACKAGES = ("keras", "tapewright", "tensorflow", "tf_keras", "builtins")
 _FUNCTION_KINDS = {  # kinds of functions that may stand where one of this kind is wanted

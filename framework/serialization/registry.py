@@ -19,24 +19,6 @@ from tapewright.core.names.naming import snake_case
 from .constructor_arguments import is_own
 from .load_errors import load_error, reading_file
 
-__all__ = [
-    "CustomObjectScope",
-    "custom_object_scope",
-    "find",
-    "find_in_module",
-    "get_custom_objects",
-    "get_registered_name",
-    "get_registered_object",
-    "is_known",
-    "name_in_scope",
-    "register",
-    "register_keras_serializable",
-    "register_later",
-    "registered_name",
-    "unknown_name",
-    "unregistered",
-]
-
 T = TypeVar("T")
 
 _OBJECTS = {}  # kind -> name -> class or function; users' also as "module:name"

@@ -10,8 +10,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["Form", "PLAIN_FORMS", "ValueCodec"]
-
 MAX_DEPTH = 50
 _KEYS = (str, int, float, bool, type(None))
 

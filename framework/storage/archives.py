@@ -13,8 +13,6 @@ import stat
 import tarfile
 import zipfile
 
-__all__ = ["is_unpacked"]
-
 # Bytes of a long name, or of the attributes in front of a member: these go through regular
 # expressions that take quadratic time on some Pythons.
 MAX_HEADER = 8 << 10

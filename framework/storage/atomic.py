@@ -12,15 +12,6 @@ from contextlib import contextmanager, suppress
 
 from tapewright.core.errors import SavingError, as_saving_error, saving_error
 
-__all__ = [
-    "REFUSED",
-    "clear_leftovers",
-    "replacing",
-    "sync",
-    "temporary_beside",
-    "writing_whole",
-]
-
 LARGE = 16 << 20  # bytes
 REFUSED = "cannot be written, the previous file is kept"
 

@@ -10,8 +10,6 @@ from tapewright.core.hardware.parallel import parallel_for
 
 from .items import Item
 
-__all__ = ["Array"]
-
 # A compressed array may be this much larger than what is stored of it.
 MAX_EXPANSION = 1000
 MAX_CHUNK = 64 << 20  # bytes of a chunk in an array smaller than that

@@ -32,8 +32,6 @@ from tapewright.core.hardware.parallel import parallel_for
 
 from .file_objects import Window
 
-__all__ = ["PIECE", "USER_BLOCK", "check_seal", "digest", "seal"]
-
 USER_BLOCK = 512
 PIECE = 1 << 20  # bytes that a thread digests at a time, a number of rows
 ROW, ROW_1 = 32 << 10, 512 << 10

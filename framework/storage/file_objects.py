@@ -12,8 +12,6 @@ from contextlib import suppress
 
 from tapewright.core.errors import SavingError, as_saving_error
 
-__all__ = ["GuardedFile", "Progress", "Window", "at_once", "discard"]
-
 MAX_CALL = 1 << 30  # bytes that one call of the system reads or writes
 THRESHOLD = 200_000_000  # bytes from which on saving or loading is felt
 

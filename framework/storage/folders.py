@@ -12,8 +12,6 @@ from .file_objects import Window
 from .reader import opened, regular_file
 from .writer import writing
 
-__all__ = ["FolderReader", "replacing_folder", "writing_folder"]
-
 MAX_TEXT = 64 << 20  # bytes of a file that is read into memory
 
 

@@ -9,8 +9,6 @@ import struct
 
 from tapewright.core.errors import SavingError
 
-__all__ = ["largest_text"]
-
 MARK = b"GCOL\1\0\0\0"  # with the version
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 PIECE = 4 << 20

@@ -11,8 +11,6 @@ from tapewright.core.errors import SavingError, as_saving_error
 from . import strict_json
 from .global_heap import largest_text
 
-__all__ = ["Item", "MAX_NAMES", "Source"]
-
 MAX_ATTRIBUTE = 64 << 20  # bytes
 MAX_TEXTS = 4096  # of variable length in one attribute; HDF5 has no place for more
 MAX_TEXT_BYTES = 4 << 30  # of all texts of an attribute together

@@ -14,8 +14,6 @@ from tapewright.core.hardware.devices import to_numpy
 
 from .checksum import PIECE, USER_BLOCK, digest
 
-__all__ = ["ParallelWriter", "blocks", "is_written_directly"]
-
 UNIT = 4 << 20  # bytes that are written at a time
 BLOCK = 4 << 20  # bytes of an array that are copied at a time if they must be
 SMALLEST = 64 << 10  # bytes of an array that is worth it

@@ -19,19 +19,6 @@ from .file_objects import Progress, Window
 from .global_heap import largest_text
 from .items import MAX_NAMES, Item, Source
 
-__all__ = [
-    "Array",
-    "Group",
-    "MergedGroup",
-    "check_format",
-    "file_format",
-    "is_format",
-    "opened",
-    "opened_inside",
-    "opened_window",
-    "regular_file",
-]
-
 MAX_DEPTH = 100  # of groups in groups
 MAX_HOLES = 100  # a file larger than LARGE may be this much larger than on its disk
 LARGE = 1 << 30  # bytes

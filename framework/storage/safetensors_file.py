@@ -24,8 +24,6 @@ from .atomic import replacing
 from .reader import regular_file
 from .shard_index import MAX_SHARDS, read_index
 
-__all__ = ["INDEX_SUFFIX", "SUFFIX", "load_safetensors", "save_safetensors"]
-
 SUFFIX, INDEX_SUFFIX = ".safetensors", ".safetensors.index.json"
 METADATA = "__metadata__"
 BFLOAT16 = "BF16"  # NumPy lacks it

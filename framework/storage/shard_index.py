@@ -7,8 +7,6 @@ from tapewright.core.errors import SavingError
 from . import strict_json
 from .reader import regular_file
 
-__all__ = ["MAX_SHARDS", "read_index"]
-
 MAX_SHARDS = 1000
 
 

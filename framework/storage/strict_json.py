@@ -4,8 +4,6 @@ import math
 
 from tapewright.core.errors import SavingError
 
-__all__ = ["dumps", "is_whole", "loads"]
-
 MAX_CHARACTERS = 64 << 20
 MAX_ITEMS = 4_000_000  # of all lists and objects together
 MAX_DIGITS = 40

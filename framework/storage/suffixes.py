@@ -2,8 +2,6 @@
 
 import os
 
-__all__ = ["check_suffix", "foreign_suffix"]
-
 # of other programs, and of Keras' files
 _OTHERS = (
     ".keras", ".weights.h5", ".weights.json", ".json", ".npy", ".npz", ".onnx", ".pb",

@@ -15,8 +15,6 @@ from .checksum import USER_BLOCK, seal
 from .file_objects import GuardedFile, Progress
 from .parallel_write import ParallelWriter, is_written_directly
 
-__all__ = ["GroupWriter", "write_format", "writing", "writing_to"]
-
 MAX_ATTRIBUTE = 64_512  # bytes: above, HDF5 has no place for a list of texts
 
 

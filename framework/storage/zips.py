@@ -20,8 +20,6 @@ from .file_objects import Window, at_once
 from .reader import opened_inside, regular_file
 from .writer import writing_to
 
-__all__ = ["ZipReader", "ZipWriter", "opened_zip", "writing_zip"]
-
 MAX_DIRECTORY = 4 << 20  # bytes of names, offsets and sizes
 MAX_MEMBERS = 10_000
 MAX_EXPANSION = 100  # a large deflated member may be this much larger than stored

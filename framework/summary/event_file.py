@@ -19,8 +19,6 @@ import numpy as np
 from tapewright.io.tensor_protos import tensor_proto
 from tapewright.storage.records.tf_records import RecordWriter
 
-__all__ = ["EventFile", "require_tensorboardx"]
-
 BUCKETS = 30  # of histograms, as in TensorFlow
 _numbers = itertools.count()
 

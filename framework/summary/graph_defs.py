@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from tapewright.compiler.tracing.graph import Graph
 
-__all__ = ["graph_def", "run_metadata"]
-
 OPS = {Read: "ReadVariableOp", Write: "AssignVariableOp"}
 RESOURCE = 20  # of types.proto, also for dtypes that it lacks
 

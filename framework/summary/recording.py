@@ -19,17 +19,6 @@ from tapewright.core.typing import TensorLike
 
 from .event_file import EventFile
 
-__all__ = [
-    "SummaryWriter",
-    "create_file_writer",
-    "default_writer",
-    "experimental",
-    "flush",
-    "record_if",
-    "should_record_summaries",
-    "write_event",
-]
-
 
 class _State(NamedTuple):
     """The defaults of a thread: its writer, its step, and the condition to write."""

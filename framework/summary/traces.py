@@ -19,8 +19,6 @@ from tapewright.core.typing import TensorLike
 from .graph_defs import graph_def, run_metadata
 from .recording import default_writer, write_event
 
-__all__ = ["graph", "trace_export", "trace_off", "trace_on"]
-
 
 class _Trace:
     """The graphs of the traced functions that run, and an optional profile."""

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from ..base.layer_types import SeedLike
 
-__all__ = ["RandomLayer", "checked_value_range", "rescaled"]
-
 _MAX_VALUE = 1e30  # of a pixel: its multiples stay within the range of float32
 
 

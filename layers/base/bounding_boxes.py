@@ -20,16 +20,6 @@ from tapewright.ops.math.elementwise import clip_by_value
 from tapewright.ops.math.reduction import reduce_max, reduce_min
 from tapewright.ops.math.trigonometry import cos, sin, tan
 
-__all__ = [
-    "FORMATS",
-    "affine_transform",
-    "clip_to_image_size",
-    "convert_format",
-    "crop",
-    "pad",
-    "pulled_back",
-]
-
 FORMATS = (
     "xyxy",
     "yxyx",

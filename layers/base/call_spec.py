@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["CallSignature"]
-
 
 class CallSignature:
     """Parameters of a ``call`` method, without ``self``."""

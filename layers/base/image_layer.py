@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from .layer_types import SeedLike
 
-__all__ = ["ImageLayer", "ImageLayerOptions", "ImageOptions", "checked_range"]
-
 
 class ImageOptions(RegularizedLayerOptions, total=False):
     """Keyword arguments that layers with a ``data_format`` pass to `ImageLayer`."""

@@ -9,8 +9,6 @@ from tapewright.core.dtypes import as_dtype
 if TYPE_CHECKING:
     from tapewright.core.typing import DTypeLike, Shape
 
-__all__ = ["InputSpec"]
-
 
 class InputSpec:
     """Constraints of a layer on an input: its rank, axis sizes and dtype.

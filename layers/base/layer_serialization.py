@@ -11,8 +11,6 @@ from tapewright.serialization.configured import Configured, from_constructor
 from tapewright.serialization.constructor_arguments import constructor_arguments
 from tapewright.serialization.object_config import ObjectFamily, plain
 
-__all__ = ["LayerConfig", "deserialize", "is_shape", "serialize"]
-
 _family = ObjectFamily("layer")
 serialize, deserialize = _family.serialize, _family.deserialize
 

@@ -14,17 +14,6 @@ from ..dtype_policies import DTypePolicy
 from ..initializers import Initializer
 from ..regularizers import Regularizer
 
-__all__ = [
-    "ActivationLike",
-    "ConstraintLike",
-    "DTypePolicyLike",
-    "InitializerLike",
-    "LayerOptions",
-    "RegularizedLayerOptions",
-    "RegularizerLike",
-    "SeedLike",
-]
-
 # An object, its name, its config or class, a function that does the same, or None.
 ActivationLike: TypeAlias = (
     str | dict[str, Any] | type[Any] | Callable[..., TensorLike] | None

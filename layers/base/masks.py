@@ -8,8 +8,6 @@ from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.tensor import is_composite
 from tapewright.ops.array.conversion import cast, identity
 
-__all__ = ["attach", "cast_masked", "in_use", "mask_of", "masked"]
-
 _seen = False
 
 

@@ -15,8 +15,6 @@ from tapewright.serialization.constructor_call import constructor_call
 
 from .symbolic_tensor import KerasTensor, symbolic_outputs
 
-__all__ = ["RematScope", "active_remat_scope", "rematerialized"]
-
 _SCOPES = ContextVar("remat_scopes", default=())
 _MODES = "full", "activations", "larger_than", "list_of_layers", None
 

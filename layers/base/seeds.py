@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from .layer_types import SeedLike
 
-__all__ = ["SeedGenerator", "checked_seed", "generator_of"]
-
 
 class SeedGenerator(Generator):
     """Random number generator whose state advances with each draw.

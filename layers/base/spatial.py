@@ -9,17 +9,6 @@ from tapewright.core.errors import ShapeError
 from tapewright.core.messages.argument_validation import one_of
 from tapewright.core.settings.floatx import image_data_format
 
-__all__ = [
-    "checked_format",
-    "checked_padding",
-    "format_of_ops",
-    "from_channels_last",
-    "spatial_axes",
-    "to_channels_last",
-    "transposed_sizes",
-    "window_counts",
-]
-
 _LETTERS = {1: "W", 2: "HW", 3: "DHW"}
 
 

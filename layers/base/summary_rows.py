@@ -10,8 +10,6 @@ from tapewright.core.nest import is_nested
 
 from .weight_tracking import Tracked
 
-__all__ = ["HEADER", "html_layer", "html_summary", "summary_row", "summary_totals"]
-
 HEADER = ["Layer (type)", "Output Shape", "Param #"]
 
 

@@ -5,8 +5,6 @@ import functools
 from tapewright.core.dtypes import DType, as_dtype
 from tapewright.core.shapes.tensor_shape import TensorShape
 
-__all__ = ["SymbolicShape", "named_dtype"]
-
 
 class SymbolicShape(TensorShape):
     """Shape of a symbolic tensor: it prints and slices like a tuple."""

@@ -40,19 +40,6 @@ from .symbolic_spec import SymbolicShape, named_dtype
 if TYPE_CHECKING:
     from tapewright.core.typing import DTypeLike, StaticShapeLike
 
-__all__ = [
-    "KerasHistory",
-    "KerasTensor",
-    "Node",
-    "OpCall",
-    "Operation",
-    "node_of",
-    "refuse_variables",
-    "symbolic_outputs",
-    "warn_of_constants",
-]
-
-
 _IN_A_LAYER = "Use it in the call() of a Layer that keeps it as an attribute"
 
 

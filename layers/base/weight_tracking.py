@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from .layer_types import ConstraintLike, InitializerLike, RegularizerLike
 
-__all__ = ["Tracked"]
-
 _PARTS = (Variable, Module, Generator)
 # The last word of an argument's name -> the module whose `get` resolves the argument.
 _FAMILIES = {

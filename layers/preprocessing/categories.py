@@ -31,15 +31,6 @@ from tapewright.ops.sparse.structure import reshape as sparse_reshape
 from ..base.layer import Layer
 from ..base.symbolic_tensor import KerasTensor
 
-__all__ = [
-    "CategoryLayer",
-    "checked_sparse",
-    "encoded",
-    "encoded_shape",
-    "map_entries",
-    "sparse_one_hot",
-]
-
 
 class CategoryLayer(Layer):
     """Base of layers that return `encoded` categories, dense or sparse."""

@@ -29,8 +29,6 @@ from .categories import checked_sparse, encoded, encoded_shape, map_entries
 from .vocabulary import IntegerTable, StringTable, TokenCounts, batches_of, read_lines
 from .vocabulary_files import VocabularyFiles, as_text
 
-__all__ = ["IndexLookup", "checked_salt"]
-
 _MAX_OOV = 1_000_000  # indices, each of which is an entry of the vocabulary
 
 _MODES = ("int", "one_hot", "multi_hot", "count", "tf_idf")

@@ -34,17 +34,6 @@ from tapewright.ops.strings.numbers import (
     to_hash_bucket_strong,
 )
 
-__all__ = [
-    "IntegerTable",
-    "StringTable",
-    "TokenCounts",
-    "batches_of",
-    "hash_bucket",
-    "lines_of",
-    "read_lines",
-]
-
-
 # ---------------------------------------------------------------------------- tables
 
 

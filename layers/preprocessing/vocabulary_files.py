@@ -12,8 +12,6 @@ from tapewright.core.tensor import is_tensor
 from tapewright.serialization.assets import configs_hold_assets
 from tapewright.serialization.load_errors import reading_config
 
-__all__ = ["ASSET", "VocabularyFiles", "as_text"]
-
 ASSET = "vocabulary.txt"
 
 

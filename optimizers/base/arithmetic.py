@@ -12,19 +12,6 @@ from tapewright.core.hardware import blas
 from .gradients import SparseRows
 from .recording import Recorded, Recorder
 
-__all__ = [
-    "ACCUMULATOR",
-    "AVERAGE",
-    "accumulate",
-    "approach",
-    "average",
-    "clear",
-    "pays",
-    "scratch_count",
-    "subtract_scaled",
-    "update",
-]
-
 # From this many elements on, two passes fewer outweigh the cost of the call, 4 us and
 # more: 100,000 to 2 million elements are updated in 0.8 of the time.
 WORTH = 32768

@@ -21,8 +21,6 @@ from tapewright.core.communication.job import count_step
 from .gradients import clipping
 from .recording import are_current
 
-__all__ = ["device_update"]
-
 # Attributes of an optimizer that decide what a step computes, beside those of its rule.
 _SETTINGS = (
     *("clipnorm", "clipvalue", "global_clipnorm", "loss_scale_factor"),

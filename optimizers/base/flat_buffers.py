@@ -20,14 +20,6 @@ from tapewright.core.dtypes import is_bfloat16
 from tapewright.core.hardware.devices import array_module
 from tapewright.core.state.commit import references
 
-__all__ = [
-    "Segment",
-    "Workspace",
-    "computed_in",
-    "lay_out",
-    "split",
-]
-
 # Elements. A block and its slots stay in the cache at 32k to 128k; far below that the
 # calls cost more than the arithmetic.
 BLOCK = 131072

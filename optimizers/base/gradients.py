@@ -28,18 +28,6 @@ from tapewright.core.variable import Variable
 
 from .flat_buffers import computed_in
 
-__all__ = [
-    "Scaling",
-    "SparseRows",
-    "all_gather_rows",
-    "all_reduce_gradients",
-    "check_gradient",
-    "check_is_list",
-    "clipping",
-    "in_pairs",
-    "to_gradient",
-]
-
 # The square of a larger factor does not vanish, in float32 too.
 LEAST = 1e-12
 

@@ -15,8 +15,6 @@ from tapewright.ops.math.comparison import where
 from .arithmetic import ACCUMULATOR, AVERAGE
 from .flat_buffers import computed_in
 
-__all__ = ["take_step"]
-
 
 def take_step(rule, update, count, gradients, share, clipped):
     """Assign the results of one step to the variables.

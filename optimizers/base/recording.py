@@ -18,19 +18,6 @@ from tapewright.core.dtypes import DType
 from tapewright.core.hardware import blas
 from tapewright.core.variable import Variable
 
-__all__ = [
-    "NotRecordable",
-    "ReadSettings",
-    "ReadState",
-    "Recorded",
-    "Recorder",
-    "Runner",
-    "Template",
-    "all_current",
-    "are_current",
-    "bound",
-]
-
 # Values that cannot change in place, so that a comparison finds that another was set.
 CONSTANTS = (
     *(type(None), bool, int, float, complex, str, bytes),

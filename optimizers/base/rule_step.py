@@ -37,8 +37,6 @@ from .recording import (
     bound,
 )
 
-__all__ = ["RuleStep", "clipped_copies", "update_alone"]
-
 
 class RuleStep:
     """One step of ``rule``, an optimizer, with ``share`` of the checked gradients."""

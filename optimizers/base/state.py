@@ -31,8 +31,6 @@ from .arithmetic import ACCUMULATOR, AVERAGE
 if TYPE_CHECKING:
     from tapewright.core.typing import TensorLike
 
-__all__ = ["State"]
-
 
 class State(Reserving, Trackable):
     """Base class of `Optimizer`: creates, lists and loads its variables."""

@@ -27,8 +27,6 @@ from .ops_step import take_step
 from .recording import NotRecordable, ReadState
 from .rule_step import clipped_copies
 
-__all__ = ["traced_step"]
-
 RATE, CLIPPING = "learning_rate", "clip_gradients"  # the names of calls in a graph
 MOST = 3000  # nodes in machine code: LLVM compiles more for longer than ten seconds
 

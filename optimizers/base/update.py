@@ -44,8 +44,6 @@ from .gradients import (
 )
 from .recording import all_current
 
-__all__ = ["Update", "dense_where_it_pays"]
-
 _EFFECT = "apply_gradients"  # the name of an update in a graph
 # Entries of a variable up to which it pays to update rows without a gradient, too: in
 # any case, and for each entry of the sparse gradient.

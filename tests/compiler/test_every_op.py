@@ -13,7 +13,8 @@ import pytest
 
 import tapewright as tw
 from tapewright.autodiff.op_check import SINGLE
-from tapewright.core.primitive import get_primitive, list_ops
+from tapewright.core.op_definition.op_registry import list_ops
+from tapewright.core.primitive import get_primitive
 from tapewright.test import (
     booleans,
     case,

@@ -16,7 +16,13 @@ def public():
     """``(module, name)`` of everything that a file of the ops lists."""
     for each in pkgutil.walk_packages(ops.__path__, "tapewright.ops."):
         module = importlib.import_module(each.name)
-        yield from ((module, name) for name in getattr(module, "__all__", ()))
+        own = [n for n, x in vars(module).items() if is_function_of(x, module)]
+        yield from ((module, name) for name in getattr(module, "__all__", own))
+
+
+def is_function_of(value, module):
+    is_own = getattr(value, "__module__", None) == module.__name__
+    return is_own and callable(value) and value.__doc__
 
 
 def test_every_public_op_is_documented_by_examples_that_are_true():

@@ -1,6 +1,6 @@
 """The op table is complete: no primitive without a case, none without its rules."""
 
-from tapewright.core.primitive import list_ops
+from tapewright.core.op_definition.op_registry import list_ops
 
 from ..sources import ROOT, paths, source
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.primitive import list_ops, primitive, wrap_kernels
+from tapewright.core.op_definition.op_registry import list_ops
+from tapewright.core.primitive import primitive, wrap_kernels
 from tapewright.core.shapes.guards import Guards
 from tapewright.core.shapes.symbolic_dim import (
     DimSymbol,

@@ -16,8 +16,6 @@ from collections.abc import Iterable
 from tapewright.core.messages.names_of_pytorch import MODULES
 from tapewright.core.messages.suggestions import did_you_mean
 
-__all__ = ["ADVICE", "advice_of", "known_names", "reason"]
-
 # Namespaces of `tapewright.keras` that are also in `tapewright`.
 _OF_KERAS = ("callbacks", "initializers", "layers", "losses", "metrics", "optimizers")
 # (namespaces, names, replacement, or "" if not planned)

@@ -18,8 +18,6 @@ from tapewright.ops.array.sizes import get_static_value
 
 from .. import config
 
-__all__ = ["TENSORFLOW_VERSION", "answer_imports"]
-
 TENSORFLOW_VERSION = "2.21.0"  # of the TensorFlow whose names these are
 
 

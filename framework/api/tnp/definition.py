@@ -10,8 +10,6 @@ from typing import Any
 from tapewright.core.messages.docstrings import arguments_of, compose, summary_of
 from tapewright.core.tensor import Tensor
 
-__all__ = ["define"]
-
 
 def define(
     op: Callable[..., Any],

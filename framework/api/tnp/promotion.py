@@ -19,21 +19,6 @@ from tapewright.core.typing import DTypeLike, TensorLike
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.joining import stack
 
-__all__ = [
-    "arrays",
-    "asarray",
-    "bools",
-    "default_float",
-    "finfo",
-    "floats",
-    "issubdtype",
-    "prefer_float32",
-    "promote",
-    "promote_floats",
-    "promote_types",
-    "result_type",
-]
-
 _FLOAT32 = {float: np.dtype(np.float32), complex: np.dtype(np.complex64)}
 _preferred: dict[type, Any] = {}  # type of a Python number -> its dtype, if it has one
 

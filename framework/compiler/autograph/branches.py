@@ -20,8 +20,6 @@ from .jumps import RETURN_VALUE
 from .state import UNDEFINED, State, title_of
 from .values import is_same, leaves_of, same_nesting, shown, tensors_of, with_tensors
 
-__all__ = ["choose", "if_stmt"]
-
 VALUE = "the value"
 SIDES = "if the condition is true", "if it is false"
 

@@ -16,8 +16,6 @@ from tapewright.ops.math.reduction import (
 
 from .conditions import is_traced
 
-__all__ = ["replacement_of"]
-
 
 def replacement_of(function):
     """Return the function that converted code calls instead of a builtin function."""

@@ -11,16 +11,6 @@ from tapewright.ops.array.shape import reshape
 
 from ..control_flow.regions import any_traced
 
-__all__ = [
-    "ControlFlowError",
-    "check_caught",
-    "check_swallowed",
-    "conditional_error",
-    "is_traced",
-    "note_conditional",
-    "scalar_condition",
-]
-
 
 class ControlFlowError(TracingError, ValueError):
     """Python control flow that a trace cannot follow; a ``ValueError``, as in TensorFlow.

@@ -15,16 +15,6 @@ from tapewright.core.messages.source_lines import is_own_code
 
 from .source import is_convertible
 
-__all__ = [
-    "Cell",
-    "UNDEFINED",
-    "container_of",
-    "is_object_of_the_user",
-    "is_unchanged",
-    "values_in",
-]
-
-
 MANY = 1000  # entries of a container from which on these are data, not state
 
 

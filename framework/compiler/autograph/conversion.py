@@ -19,13 +19,6 @@ from .jumps import Unconvertible
 from .source import NoSource, find_node, future_flags, is_convertible
 from .transformer import OPERATORS, transform
 
-__all__ = [
-    "convert",
-    "converted_source",
-    "do_not_convert",
-    "why_not_converted",
-]
-
 # Functions of Python that call functions which they are given.
 _TAKE_FUNCTIONS = map, filter, functools.reduce, sorted
 

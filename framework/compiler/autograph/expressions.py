@@ -10,17 +10,6 @@ from ..control_flow.printing import assert_true
 from .branches import choose
 from .conditions import is_traced, scalar_condition
 
-__all__ = [
-    "and_",
-    "assert_stmt",
-    "compare",
-    "if_exp",
-    "is_none",
-    "is_not_none",
-    "not_",
-    "or_",
-]
-
 
 def and_(first, *others, reachable=()):
     """Evaluate ``first and other() and ...``; ``others`` are called only if needed."""

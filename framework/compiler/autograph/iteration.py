@@ -22,8 +22,6 @@ from tapewright.ops.math.reduction import reduce_all
 from ..control_flow.tensor_array import TensorArray
 from .conditions import is_traced
 
-__all__ = ["Rows", "Steps", "as_iteration", "iterable"]
-
 
 def iterable(function):
     """Return the function whose call returns the iterable of a loop.

@@ -17,8 +17,6 @@ import ast
 
 from .liveness import assigned_names
 
-__all__ = ["RETURNED", "RETURN_VALUE", "Unconvertible", "lower_jumps"]
-
 RETURN_VALUE, RETURNED = "ag__return", "ag__returned"
 JUMPS = ast.Return, ast.Break, ast.Continue
 SCOPES = ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef

@@ -7,14 +7,6 @@ step of a loop reads.
 
 import ast
 
-__all__ = [
-    "annotate",
-    "assigned_names",
-    "changed_attributes",
-    "read_names",
-    "used_later",
-]
-
 SCOPES = ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef
 COMPREHENSIONS = ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp
 

@@ -15,8 +15,6 @@ from .iteration import Rows, as_iteration
 from .state import State
 from .traced_loop import TracedLoop, loop_options
 
-__all__ = ["for_stmt", "set_loop_options", "while_stmt"]
-
 
 def set_loop_options(
     parallel_iterations: int | None = None,

@@ -20,8 +20,6 @@ from pathlib import Path
 
 from tapewright.core.messages.source_lines import is_own_code
 
-__all__ = ["NoSource", "find_node", "future_flags", "is_convertible"]
-
 # Lines of the history of the prompt that are searched for a function.
 HISTORY = 3000
 DECORATORS, LONGEST = 8, 400  # lines above its head, and of a function

@@ -25,13 +25,6 @@ from .contents import (
 from .jumps import RETURN_VALUE
 from .values import tensors_of
 
-__all__ = [
-    "State",
-    "UNDEFINED",
-    "title_of",
-]
-
-
 # Names of containers and of their entries begin so, as variables may have the same.
 _CONTENT, _ENTRY, _VARIABLE = "the content of ", "the entry ", "the variable "
 

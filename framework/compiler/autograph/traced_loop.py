@@ -39,8 +39,6 @@ from .values import (
     with_tensors,
 )
 
-__all__ = ["TracedLoop", "loop_options"]
-
 _OPTIONS = ContextVar("loop_options", default=None)
 loop_options = _OPTIONS.get
 

@@ -24,8 +24,6 @@ from .liveness import (
     used_later,
 )
 
-__all__ = ["transform"]
-
 OPERATORS = "ag__"
 FUNCTION = "ag__function"  # its own name may be that of a global, in a recursion
 COMPARISONS = {

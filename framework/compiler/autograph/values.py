@@ -7,16 +7,6 @@ from tapewright.core.nest import flatten, is_nested, pack
 from tapewright.core.shapes.tensor_shape import TensorShape
 from tapewright.core.tensor import Tensor, is_composite
 
-__all__ = [
-    "is_number",
-    "is_same",
-    "leaves_of",
-    "same_nesting",
-    "shown",
-    "tensors_of",
-    "with_tensors",
-]
-
 
 def is_number(x):
     """Return whether a Python or NumPy leaf can become a tensor."""

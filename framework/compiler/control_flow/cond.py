@@ -29,8 +29,6 @@ from .printing import assert_true
 from .regions import any_traced, described
 from .tensor_array import with_common_elements
 
-__all__ = ["case", "cond", "switch_case"]
-
 
 def cond(
     pred: TensorLike,

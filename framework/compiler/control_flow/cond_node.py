@@ -19,8 +19,6 @@ from .regions import (
     trace_region,
 )
 
-__all__ = ["Cond", "branch"]
-
 
 class Cond(RegionNode):
     """Run the region that the first operand selects, on the other operands.

@@ -19,8 +19,6 @@ from tapewright.ops.math.reduction import reduce_any, reduce_sum
 
 from .while_loop import while_loop
 
-__all__ = ["conjugate_gradient"]
-
 
 class CGState(NamedTuple):
     """The result of `conjugate_gradient`."""

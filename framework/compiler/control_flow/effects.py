@@ -7,14 +7,6 @@ from tapewright.core.tensor import convert_to_tensor
 
 from ..tracing.interpret import perform_effect
 
-__all__ = [
-    "effect_maker",
-    "find_effect_maker",
-    "host_effect",
-    "refuse_mapped",
-    "serializable_effect",
-]
-
 _MAKERS = {}  # kind -> a function of plain values that makes the call of an effect
 find_effect_maker = _MAKERS.get
 

@@ -37,8 +37,6 @@ from .effects import host_effect, refuse_mapped
 from .recording import emit
 from .region_node import RegionNode
 
-__all__ = ["PythonCall", "numpy_function", "py_function", "timestamp"]
-
 
 @overload
 def py_function(

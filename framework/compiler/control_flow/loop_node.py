@@ -46,8 +46,6 @@ from .regions import (
 )
 from .row_updates import writing_body
 
-__all__ = ["LoopNode", "LoopTrace", "loop"]
-
 # The spec of a list value: arrays of a loop whose length is not known before.
 
 

@@ -14,8 +14,6 @@ from tapewright.core.op_definition.emitter import Source
 from ..tracing.handles import HANDLE, list_items, list_value, sum_of_lists
 from .row_updates import add_rows
 
-__all__ = ["loop_function"]
-
 
 def loop_function(node, executables, owned=(), sparse=()):
     """Make a function of arrays that returns the tuple of the node's outputs.

@@ -32,8 +32,6 @@ from .loop_node import LoopTrace
 from .regions import any_traced, described, traced_or_none
 from .tensor_array import TensorArray, as_tensors, stop_gradients
 
-__all__ = ["carry_along", "foldl", "foldr", "map_fn", "scan"]
-
 # The most rows that are unrolled.
 UNROLLED_ROWS = 4
 

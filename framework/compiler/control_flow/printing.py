@@ -20,8 +20,6 @@ from tapewright.ops.strings.array_text import array_text
 
 from .effects import effect_maker, serializable_effect
 
-__all__ = ["Assert", "SLOT", "Slot", "as_text", "assert_true", "print"]
-
 
 def print(
     *inputs: Any,

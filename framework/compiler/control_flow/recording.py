@@ -27,8 +27,6 @@ from ..tracing.handles import HANDLE
 from ..tracing.interpret import interpret
 from .effects import refuse_mapped
 
-__all__ = ["emit", "is_list", "region_gradients"]
-
 
 def emit(node, tensors):
     """Add a node with regions to the trace and return its outputs.

@@ -30,8 +30,6 @@ from ..tracing.graph import Effect, Node, Read, ReadAgain, Value, Write, spec_of
 from ..tracing.handles import HANDLE, ListValue, list_value, object_of, zeros_of
 from .recording import emit, region_gradients
 
-__all__ = ["RegionNode", "named_cotangents", "region_program"]
-
 
 def named_cotangents(by_port):
     """Give cotangents names that differ from the primals at the same ports."""

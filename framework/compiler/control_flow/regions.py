@@ -17,17 +17,6 @@ from ..tracing.custom_calls import capture_for_gradients
 from ..tracing.graph import Effect, Graph, Read, Value, spec_of
 from ..tracing.tracer import EagerFallback, SymbolicTensor, Tracer
 
-__all__ = [
-    "RegionTracer",
-    "any_traced",
-    "assigned_variables",
-    "close_regions",
-    "described",
-    "numbers_of_variables",
-    "trace_region",
-    "traced_or_none",
-]
-
 
 class RegionTracer(Tracer):
     """Trace one region; ``outside`` are the interpreters around the node."""

@@ -19,8 +19,6 @@ from tapewright.ops.array.shape import reshape
 
 from ..tracing.graph import Node, is_value
 
-__all__ = ["add_rows", "writing_body"]
-
 GATHER, RESHAPE = gather_p.primitive, reshape.primitive
 WRITES = tuple(op.primitive for op in (put_rows, clear_rows, put_row, clear_row))
 

@@ -38,15 +38,6 @@ from ..tracing.graph import spec_of
 from ..tracing.tracer import fall_back, inside_function
 from .regions import any_traced
 
-__all__ = [
-    "TensorArray",
-    "as_tensors",
-    "check_form",
-    "stop_gradients",
-    "with_common_elements",
-]
-
-
 _GROWS = (
     "TensorArray.write: in a traced function an array cannot grow at a traced index: pass "
     "its size, without dynamic_size=True"

@@ -38,8 +38,6 @@ from .tensor_array import (
     with_common_elements,
 )
 
-__all__ = ["while_loop"]
-
 # The most steps that are unrolled if the condition is known while tracing.
 UNROLLED = 16
 

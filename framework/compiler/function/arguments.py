@@ -31,17 +31,6 @@ from tapewright.ops.random.generators import is_lent
 
 from ..tracing.handles import Resource
 
-__all__ = [
-    "Arguments",
-    "IdentityKey",
-    "map_tensors",
-    "named_leaves",
-    "quick_key",
-    "revived",
-    "trace_context",
-    "weakened",
-]
-
 _LITERALS = {int, bool, str, bytes, type(None), type(...)}
 _TENSOR = "tensor"
 

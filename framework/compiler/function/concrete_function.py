@@ -42,8 +42,6 @@ from ..tracing.tracer import SymbolicTensor
 from .arguments import Arguments, revived, weakened
 from .outputs import packer
 
-__all__ = ["ConcreteFunction", "InputStructure", "UntracedFunction"]
-
 ON_HOST = 64  # bytes of variables that the host may have beside a GPU
 
 

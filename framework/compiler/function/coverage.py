@@ -25,8 +25,6 @@ from .specialization import (
     with_ranks,
 )
 
-__all__ = ["covering_traces", "reason_of"]
-
 RANKS = 8  # the highest one that is tried, where ranks are unknown
 MANY_RANKS = 64  # combinations of ranks
 MANY_TRACES = 16  # are sought for one combination of ranks, besides those for ones

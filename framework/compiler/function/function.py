@@ -55,8 +55,6 @@ from .retracing import Retraces
 from .signature import Signature
 from .specialization import Specializations, is_open
 
-__all__ = ["ConcreteFunction", "Function", "function"]
-
 Q = ParamSpec("Q")
 
 NO_PEEKS = (), ()

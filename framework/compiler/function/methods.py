@@ -8,8 +8,6 @@ from typing import Any, Generic
 
 from tapewright.core.typing import P, R
 
-__all__ = ["Always", "Method"]
-
 
 class Always:
     """A strong reference with the interface of a weak one."""

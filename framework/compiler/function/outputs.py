@@ -6,8 +6,6 @@ from tapewright.core.nest import flatten, is_nested, pack
 from tapewright.core.shapes.tensor_shape import TensorShape
 from tapewright.core.tensor import is_tensor
 
-__all__ = ["flatten_result", "output_names", "packer"]
-
 
 def packer(structure):
     """Return the function that packs output tensors into ``structure``."""

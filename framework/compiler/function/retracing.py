@@ -6,8 +6,6 @@ from tapewright.core.variable import Variable
 
 from .arguments import named_leaves
 
-__all__ = ["Retraces"]
-
 # The warning comes after so many traces within so many calls.
 TRACES, CALLS = 5, 10
 

@@ -9,8 +9,6 @@ from tapewright.core.tensor import TensorSpec, convert_to_tensor, is_tensor
 
 from .arguments import Arguments
 
-__all__ = ["Signature"]
-
 _Parameter = inspect.Parameter
 EMPTY = _Parameter.empty
 

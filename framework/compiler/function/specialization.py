@@ -27,15 +27,6 @@ from ..tracing.binding import bind
 from ..tracing.custom_calls import CustomCall
 from ..tracing.tracer import EagerFallback
 
-__all__ = [
-    "Specializations",
-    "Trace",
-    "first_bound",
-    "is_open",
-    "sizes_of",
-    "with_ranks",
-]
-
 # An executable is kept for so many sets of sizes: those that came last.
 MANY_SIZES = 256
 # The most traces for different example sizes, if guards fail.

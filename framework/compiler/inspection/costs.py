@@ -20,8 +20,6 @@ from ..program.instructions.instruction import Memory
 from ..program.instructions.scalar_functions import cast
 from ..program.lowering.array_functions import copy_into
 
-__all__ = ["instruction_cost", "instruction_name"]
-
 NOTHING = Cost(0, 0, 0)
 
 # By name, as those of NumPy and of CuPy are the same.

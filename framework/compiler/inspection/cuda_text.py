@@ -17,8 +17,6 @@ from ..targets.cuda.steps import steps_of
 from .pretty import counted, heading
 from .program_text import call_text, calls_text, indented, note
 
-__all__ = ["cuda_text"]
-
 
 def cuda_text(executable, graph):
     """Print a replay: a heading, and its steps, graph by graph.

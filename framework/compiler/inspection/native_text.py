@@ -20,8 +20,6 @@ from ..targets.native.segments import code_of
 from .pretty import counted, heading
 from .program_text import call_text, calls_text, indented, note
 
-__all__ = ["native_text"]
-
 
 def native_text(executable, graph):
     """Print a replay: a heading, and its computation, call by call.

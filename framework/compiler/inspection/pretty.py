@@ -8,17 +8,6 @@ from ..targets.numpy.fused_maps import BlockFunction
 from ..tracing.graph import Effect, Graph, Read, Write, is_value
 from .costs import instruction_cost, instruction_name
 
-__all__ = [
-    "dot_text",
-    "executable_text",
-    "graph_text",
-    "heading",
-    "pipeline_text",
-    "quantity",
-    "short_line",
-    "spec_text",
-]
-
 _SHORT = {"float": "f", "int": "i", "uint": "u", "complex": "c", "bfloat": "bf"}
 
 

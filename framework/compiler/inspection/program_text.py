@@ -8,8 +8,6 @@ from ..targets.numpy.source import view_text
 from .costs import instruction_cost, instruction_name
 from .pretty import cost_text, short_line, spec_text
 
-__all__ = ["Names", "call_text", "calls_text", "indented", "note"]
-
 
 class Names:
     """A name for each buffer of a program.

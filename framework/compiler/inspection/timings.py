@@ -22,15 +22,6 @@ from ..tracing.graph import Read, Write
 from .costs import instruction_cost, instruction_name
 from .pretty import counted, quantity, short_line, spec_text
 
-__all__ = [
-    "Explanation",
-    "Row",
-    "Timed",
-    "bytes_without_reuse",
-    "explain",
-    "peak_bytes",
-]
-
 clock = time.perf_counter_ns
 
 

@@ -6,16 +6,6 @@ from ..program.instructions.array_instructions import Copy, View
 from ..program.lowering.array_functions import copy_into
 from .statements import size_of
 
-__all__ = [
-    "Layout",
-    "contiguous_entries",
-    "in_order",
-    "layout_of",
-    "longest_stride",
-    "relabeled",
-    "row_major",
-]
-
 
 class Layout(NamedTuple):
     """Entry ``i`` of a buffer is entry ``offset + sum(strides * i)`` of ``base``."""

@@ -11,8 +11,6 @@ from .grouping import MOST, form_groups
 from .read_hoisting import hoist_reads, reads_for_concats
 from .stages import nests_of
 
-__all__ = ["copied_views", "form_loops", "make_views", "sums_for_products"]
-
 
 def form_loops(
     program,

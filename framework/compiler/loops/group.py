@@ -21,8 +21,6 @@ from ..program.instructions.array_instructions import (
 from .accesses import relabeled
 from .statements import Axis
 
-__all__ = ["Group", "has_long_parts", "root_of"]
-
 SHORT = 64  # entries: some vectors
 SUMS = 4096  # entries of all totals of a group, which each block has on its stack
 

@@ -22,8 +22,6 @@ from ..program.passes.atomicity import may_fail
 from .group import Group, root_of
 from .schedule import cost_of
 
-__all__ = ["MOST", "form_groups"]
-
 # Code size of a group, in single instructions. LLVM's time grows with its square: a chain
 # of 1,000 tanh took 54 s with 400 in a loop, and takes 0.6 s with 25. Arrays between them
 # stay in the cache.

@@ -28,8 +28,6 @@ from .statements import (
     statements_in,
 )
 
-__all__ = ["ranges_between", "reads_before_writes", "split_indices"]
-
 # Statements to which a body may grow: more take long to compile. It may also have twice
 # as many as before, so that joins of any number of arrays are split into their parts.
 MOST = 400

@@ -10,8 +10,6 @@ from .nest import Nest
 from .statements import Span, accesses_in
 from .verifier import verify_loop_nest
 
-__all__ = ["LoopNest"]
-
 
 class LoopNest(Nest):
     """Several instructions, ``steps``, computed in one loop nest.

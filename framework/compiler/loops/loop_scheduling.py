@@ -33,8 +33,6 @@ from .statements import (
 )
 from .value_graph import ValueGraph
 
-__all__ = ["LoopSchedule", "PARTS", "schedule_loops"]
-
 SHORT = 16  # entries of rows that fill no vector
 PARTS = 16  # the most blocks that each have their part of many sums, to be added up
 STACK = 1 << 19  # bytes of local arrays, which a block has on the stack of its thread

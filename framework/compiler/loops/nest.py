@@ -5,8 +5,6 @@ from abc import ABC, abstractmethod
 from ..program.instructions.instruction import Instruction, Memory
 from .statements import Local, accesses_in, statements_in
 
-__all__ = ["Nest", "arrays_of"]
-
 
 class Nest(Instruction, ABC):
     """Several instructions, ``steps``, computed at once by the statements of ``body``."""

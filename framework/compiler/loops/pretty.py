@@ -28,8 +28,6 @@ from .statements import (
     statements_in,
 )
 
-__all__ = ["nest_text"]
-
 LONGEST = 48  # letters of a value that is written where it is used
 CHOICE, ATOM = -1, 9  # how close a choice and a name bind
 

@@ -21,8 +21,6 @@ from ..program.passes.program_rewriter import ProgramRewriter
 from ..program.passes.simplification import drop_unused
 from .group import has_long_parts
 
-__all__ = ["hoist_reads", "reads_for_concats"]
-
 DEEP = 100  # maps in a chain, which are visited by recursion
 
 

@@ -11,15 +11,6 @@ from .accesses import Layout, layout_of
 from .loop_nest import LoopNest
 from .threads.thread_nest import ThreadNest
 
-__all__ = [
-    "RECURRENT",
-    "accepts_recurrent",
-    "initial_rows",
-    "is_safe",
-    "join_in_place",
-    "step_instructions",
-]
-
 RECURRENT = [
     f"{cell}_{part}"
     for cell in ("lstm", "gru", "simple_rnn")

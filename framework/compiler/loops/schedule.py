@@ -13,8 +13,6 @@ from abc import ABC, abstractmethod
 from .accesses import contiguous_entries, longest_stride
 from .statements import Compute, Load, Scalar, Select
 
-__all__ = ["EXPENSIVE", "Schedule", "Scope", "cost_of"]
-
 # Functions that take about as long as a load of a number: an instruction or a few.
 CHEAP = frozenset(
     """add subtract multiply negative positive maximum minimum fmax fmin absolute square

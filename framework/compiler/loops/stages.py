@@ -12,8 +12,6 @@ from .loop_scheduling import PARTS, LoopSchedule, schedule_loops
 from .nest import arrays_of
 from .statements import Access, Axis, Load, Loop, Span, Store, along, size_of
 
-__all__ = ["nests_of"]
-
 CHANNELS = 1 << 10  # the most, each with a sum in every block
 
 

@@ -13,29 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = [
-    "Access",
-    "Accumulate",
-    "Axis",
-    "Compute",
-    "Load",
-    "Local",
-    "Loop",
-    "Reset",
-    "Scalar",
-    "Select",
-    "Span",
-    "Store",
-    "accesses_in",
-    "along",
-    "collapse_bounds",
-    "identity_of",
-    "scalars_read",
-    "size_of",
-    "statements_in",
-    "structure_of",
-]
-
 
 class Axis:
     """A dimension of a nest, with a fixed number of entries."""

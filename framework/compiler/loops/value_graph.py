@@ -13,8 +13,6 @@ from ..program.instructions.array_instructions import BoundedRead, Copy, Map, Re
 from .accesses import Layout, layout_of, row_major
 from .statements import Access, Axis, Scalar, collapse_bounds
 
-__all__ = ["ValueGraph", "ValueNode"]
-
 
 class ValueNode:
     """``function(*args)``, on ``axes``; a load has an ``access`` and no function.

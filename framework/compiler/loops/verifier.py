@@ -21,8 +21,6 @@ from .statements import (
 )
 from .threads.thread_statements import Begin, Combine, Fold, Guard, Members
 
-__all__ = ["verify_loop_nest", "verify_thread_nest"]
-
 WARP, MOST_THREADS = 32, 1024  # of every GPU that CUDA supports
 
 

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from tapewright.core.dtypes import finfo, kind_of
-from tapewright.core.primitive import list_ops
+from tapewright.core.op_definition.op_registry import list_ops
 from tapewright.core.tensor import new_tensor
 from tapewright.ops.array import conversion, joining, shape
 from tapewright.ops.linalg import matmul
@@ -19,8 +19,6 @@ from tapewright.ops.math import comparison, elementwise
 from ..tracing.graph import is_value
 from .patterns import Constant, Number, Op, Rules, Term, uniform
 from .rewriting import is_op, is_static, producer, rewrite, same_shape, shaped
-
-__all__ = ["RULES", "algebra"]
 
 ADD, SUBTRACT = Op(elementwise.add), Op(elementwise.subtract)
 MULTIPLY, DIVIDE = Op(elementwise.multiply), Op(elementwise.divide)

@@ -7,8 +7,6 @@ from tapewright.core.dtypes import kind_of
 from ..tracing.graph import is_value
 from .rewriting import hashable, is_op, rewrite
 
-__all__ = ["common_subexpressions"]
-
 # Constants up to so many bytes are the same if their bytes are.
 COMPARED = 4096
 

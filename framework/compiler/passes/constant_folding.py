@@ -8,8 +8,6 @@ from tapewright.core.tensor import new_tensor
 from ..tracing.graph import is_value
 from .rewriting import is_op, is_static, rewrite
 
-__all__ = ["constant_folding"]
-
 # A folded constant may be so many times larger than what it is computed from, ...
 GROWTH = 4
 # ... or have so many bytes, whatever it is from.

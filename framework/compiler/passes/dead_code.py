@@ -3,8 +3,6 @@
 from ..tracing.graph import Read, Write, is_value
 from .rewriting import rewrite
 
-__all__ = ["dead_nodes", "dead_stores", "narrow_control"]
-
 
 def dead_nodes(graph):
     """Drop nodes on which no output, effect or collective depends."""

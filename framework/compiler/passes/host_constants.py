@@ -8,8 +8,6 @@ from tapewright.core.tensor import new_tensor
 from ..tracing.graph import is_value
 from .rewriting import GraphRewriter, is_op
 
-__all__ = ["host_constants"]
-
 
 def host_constants(graph):
     """Replace constants in GPU memory by host copies; a program keeps its own on the GPU."""

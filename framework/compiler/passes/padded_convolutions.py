@@ -13,8 +13,6 @@ from tapewright.ops.convolution.windows import positions
 from ..tracing.graph import is_value
 from .rewriting import is_op, is_static, producer, rewrite, users_of
 
-__all__ = ["padded_convolutions"]
-
 PAD, CROP = get_primitive("pad"), get_primitive("crop")
 CONVOLVE = correlation.convolve.primitive
 BACK = correlation.input_gradient.primitive

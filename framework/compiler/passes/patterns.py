@@ -16,8 +16,6 @@ from tapewright.core.dtypes import kind_of
 from ..tracing.graph import Value, is_value
 from .rewriting import producer, same_shape, shaped
 
-__all__ = ["Constant", "Number", "Op", "RewriteRule", "Rules", "Term", "uniform"]
-
 CONSTANT = "constant"  # in the place of the op that produces an input
 
 

@@ -24,8 +24,6 @@ from tapewright.ops.nn.activation import relu
 from ..tracing.graph import is_value
 from .rewriting import is_op, is_static, producer, rewrite, users_of
 
-__all__ = ["cropped_convolutions", "pool_first"]
-
 ADD, RELU = elementwise.add.primitive, relu.primitive
 GATE, SUM = comparison.where_positive.primitive, shape.sum_to_shape.primitive
 MAX = pooling.window_max_p.primitive

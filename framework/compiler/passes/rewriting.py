@@ -10,19 +10,6 @@ from tapewright.core.tensor import TensorSpec
 
 from ..tracing.graph import Node, Value, is_value
 
-__all__ = [
-    "GraphRewriter",
-    "hashable",
-    "is_op",
-    "is_static",
-    "producer",
-    "rewrite",
-    "same_attributes",
-    "same_shape",
-    "shaped",
-    "users_of",
-]
-
 
 class GraphRewriter:
     """The nodes of the new graph, and the replacements for values of the old one."""

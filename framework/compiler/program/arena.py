@@ -5,8 +5,6 @@ import heapq
 
 import numpy as np
 
-__all__ = ["ALIGNMENT", "lay_out"]
-
 ALIGNMENT = 64
 # The fast layout is taken if it wastes at most so many bytes, or this part of the need.
 WASTE, PART = 1 << 16, 0.02

@@ -12,8 +12,6 @@ from .instructions.instruction import Memory
 from .passes.map_fusion import buffers_in_other_order
 from .program import Kind
 
-__all__ = ["BufferAssignment", "escaping_buffers", "last_uses", "slots_of_updates"]
-
 
 class BufferAssignment:
     """Assigns every buffer of a program its `Kind`, and its offset in the arena.

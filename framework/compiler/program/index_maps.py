@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Affine", "IndexMaps", "convolution_maps", "product_maps"]
-
 
 class Affine(NamedTuple):
     """``offset + sum(factor * loop)`` over ``terms``, pairs of a loop's number and factor."""

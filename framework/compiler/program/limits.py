@@ -11,8 +11,6 @@ from dataclasses import dataclass, fields, replace
 
 from tapewright.core.settings import config
 
-__all__ = ["DEFAULTS", "Limits", "limits_in_use", "use_limits"]
-
 
 @dataclass(frozen=True)
 class Limits:

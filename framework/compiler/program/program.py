@@ -11,8 +11,6 @@ import numpy as np
 
 from .limits import limits_in_use
 
-__all__ = ["Buffer", "Kind", "Program"]
-
 SMALL = 64  # bytes of constants that are compared by content
 
 

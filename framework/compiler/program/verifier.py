@@ -24,8 +24,6 @@ from .instructions.all_reduce_instructions import StartAllReduce, WaitAllReduce
 from .instructions.instruction import Memory
 from .program import Kind
 
-__all__ = ["verify_memory", "verify_program"]
-
 
 def verify_program(program, after):
     """Check a program; ``after`` names the pass that has run.

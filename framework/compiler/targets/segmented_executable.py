@@ -7,8 +7,6 @@ from ..program.instructions.array_instructions import View
 from .numpy.executable import Executable
 from .numpy.source import SourceWriter
 
-__all__ = ["SegmentWriter", "SegmentedExecutable"]
-
 
 class SegmentedExecutable(Executable):
     """An `Executable` whose consecutive instructions with generated code are one call."""

@@ -14,8 +14,6 @@ from ..passes.dead_code import dead_nodes, dead_stores, narrow_control
 from ..program.passes.overlapping import overlap_all_reduces
 from ..program.passes.simplification import drop_unused, merge_equal, uniform_constants
 
-__all__ = ["CLEANUP", "REWRITES", "SIMPLIFICATION", "Target"]
-
 
 class Target(NamedTuple):
     """The passes of a target, in order, and the class that runs what they make.

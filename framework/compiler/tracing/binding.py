@@ -7,8 +7,6 @@ from .graph import Graph
 from .interpret import interpret
 from .tracer import Tracer
 
-__all__ = ["bind", "bound_regions"]
-
 
 def bind(graph, sizes):
     """Copy a graph with numbers for its sizes (`symbolic_dim.DimSymbol` -> number).

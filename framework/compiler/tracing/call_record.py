@@ -16,8 +16,6 @@ from tapewright.ops.array.indexed_slices import dense
 
 from .handles import HANDLE, sum_of_lists
 
-__all__ = ["call_pullback"]
-
 _UNBOUNDED = (
     "several gradients through a loop of unknown length cannot be differentiated at "
     "once; pass maximum_iterations"

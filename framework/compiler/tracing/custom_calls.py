@@ -21,8 +21,6 @@ from tapewright.core.variable import Variable
 from .graph import Graph, Node, is_value
 from .interpret import interpret
 
-__all__ = ["CustomCall", "capture_for_gradients", "finish_gradients"]
-
 # The order of gradients up to which the values that they use are found.
 DEPTH = 4
 

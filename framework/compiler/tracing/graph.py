@@ -13,19 +13,6 @@ from tapewright.core.tensor import Tensor
 
 from .operations import GraphOperations
 
-__all__ = [
-    "Effect",
-    "Graph",
-    "Node",
-    "Read",
-    "ReadAgain",
-    "Value",
-    "Write",
-    "is_value",
-    "reads_by_time",
-    "spec_of",
-]
-
 
 class Value:
     """An array of the graph: its shape and dtype, and the node that computes it."""

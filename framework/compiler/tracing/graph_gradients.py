@@ -26,8 +26,6 @@ from .graph import Graph, Read, Value, Write
 from .interpret import interpret
 from .tracer import SymbolicTensor
 
-__all__ = ["gradients", "hessians"]
-
 
 def gradients(
     ys: Any,

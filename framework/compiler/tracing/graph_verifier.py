@@ -13,8 +13,6 @@ from tapewright.core.tensor import TensorSpec
 
 from .graph import Read, ReadAgain, Write, spec_of
 
-__all__ = ["check_fits", "check_spec", "verify_effects", "verify_graph"]
-
 
 def verify_graph(graph, after):
     """Check a graph; ``after`` names the pass that has run.

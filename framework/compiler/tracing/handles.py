@@ -16,20 +16,6 @@ from tapewright.core.hardware.devices import current_module
 from tapewright.core.tensor import Tensor, new_tensor
 from tapewright.ops.array.creation import zeros
 
-__all__ = [
-    "HANDLE",
-    "HANDLE_SPEC",
-    "ListValue",
-    "Resource",
-    "UnexpectedElement",
-    "handle_of",
-    "list_items",
-    "list_value",
-    "object_of",
-    "sum_of_lists",
-    "zeros_of",
-]
-
 HANDLE: np.dtype[Any] = dtypes.resource.dtype
 HANDLE_SPEC: tuple[Any, np.dtype[Any]] = (), HANDLE
 

@@ -20,8 +20,6 @@ from tapewright.core.variable import writing
 
 from .graph import Effect, Read, Value, Write
 
-__all__ = ["interpret", "perform_effect"]
-
 
 def interpret(graph, inputs, env=None, constants=None):
     """Return the outputs of a graph for these tensors.

@@ -10,8 +10,6 @@ from tapewright.ops.random.philox import GENERATOR
 from .graph import is_value
 from .interpret import interpret
 
-__all__ = ["concrete_value", "generators"]
-
 
 def concrete_value(tensor):
     """Return a traced tensor as one with a value, any other tensor unchanged.

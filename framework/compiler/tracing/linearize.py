@@ -27,8 +27,6 @@ from .handles import HANDLE
 from .interpret import interpret
 from .tracer import SymbolicTensor, Tracer
 
-__all__ = ["record_call"]
-
 # The most linearizations of a function, one for each set of tracked sources, and the most
 # VJP graphs of a linearization, one for each set of cotangents and wanted gradients.
 MANY = 32

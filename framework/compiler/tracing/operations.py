@@ -18,8 +18,6 @@ from tapewright.core.tensor import Tensor
 if TYPE_CHECKING:
     from .graph import Graph
 
-__all__ = ["GraphOperations"]
-
 TYPES = {  # of nodes without an op
     "read": "ReadVariableOp",
     "read_again": "ReadVariableOp",

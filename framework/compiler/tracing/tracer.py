@@ -50,16 +50,6 @@ from .graph_verifier import verify_graph
 from .handles import object_of
 from .lifting import concrete_value, generators
 
-__all__ = [
-    "AbstractValue",
-    "EagerFallback",
-    "SymbolicTensor",
-    "Tracer",
-    "fall_back",
-    "inside",
-    "inside_function",
-]
-
 
 class EagerFallback(TracingError):
     """A traced result has a shape that is not known before it runs.

@@ -8,14 +8,6 @@ import numpy as np
 from ..errors import DTypeError
 from ..hardware.devices import array_module
 
-__all__ = [
-    "Communicator",
-    "OPERATIONS",
-    "Pending",
-    "check_operands",
-    "timeout_seconds",
-]
-
 OPERATIONS = ("sum", "mean", "max", "min")
 
 

@@ -21,8 +21,6 @@ import numpy as np
 from ..errors import CollectiveError
 from .watchdog import FIELDS, RUNNING
 
-__all__ = ["RankStatus", "end_job_on_errors"]
-
 
 class RankStatus:
     """The row of this process in the table of the watchdog, whose fields it defines.

@@ -22,8 +22,6 @@ from ..messages.source_lines import user_stacklevel
 from .nccl import NCCLReduction, load_nccl
 from .reduction import as_bytes, packed_all_reduce, parts_for_others
 
-__all__ = ["GPUReduction", "holds_gpu_arrays", "mpi_takes_gpu_arrays"]
-
 SETTING = "TAPEWRIGHT_GPU_TRANSPORT"
 TRANSPORTS = ("mpi", "nccl", "host")  # the best first
 INSTALL = 'pip install "nccl4py[cu12]", or [cu13], as the CUDA of CuPy'

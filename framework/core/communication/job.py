@@ -13,8 +13,6 @@ import threading
 from ..hardware import devices
 from .communicator import Communicator, timeout_seconds
 
-__all__ = ["communicator", "count_step", "launched_size"]
-
 # Variables by which launchers tell a process how many there are.
 SIZES = (
     *("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PALS_SIZE"),

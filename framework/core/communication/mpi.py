@@ -23,8 +23,6 @@ from .gpu import GPUReduction, holds_gpu_arrays
 from .reduction import CHUNK, as_bytes, packed_all_reduce, parts_for_others
 from .watchdog import FAILED, LEFT
 
-__all__ = ["MPICommunicator"]
-
 TEXT = 512  # bytes of the description of a collective
 SPIN = 2e-4  # seconds for which a wait keeps its core, if somebody waits for the result
 LEAVING = "leave the job (the end of the program)"

@@ -12,8 +12,6 @@ import numpy as np
 from ..dtypes import kind_of
 from ..hardware.devices import array_module
 
-__all__ = ["NCCLReduction", "load_nccl"]
-
 # NumPy's names of the dtypes of NCCL.
 DTYPES = frozenset(
     "bool int8 uint8 int32 uint32 int64 uint64 float16 float32 float64".split()

@@ -16,8 +16,6 @@ import numpy as np
 
 from ..hardware.devices import array_module
 
-__all__ = ["CHUNK", "as_bytes", "packed_all_reduce", "parts_for_others"]
-
 SMALL = 1 << 15  # bytes of all ranks, up to which all gather whole contributions
 ALONE = 1 << 18  # bytes from which an array travels alone: copying it costs more
 CHUNK = 1 << 24  # bytes to exchange at once, few enough to stay in caches

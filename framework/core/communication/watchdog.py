@@ -15,8 +15,6 @@ import struct
 import sys
 import time
 
-__all__ = ["FAILED", "FIELDS", "LEFT", "RUNNING", "main"]
-
 # Of each rank: its status, the step it is in, and the number of its latest collective.
 FIELDS = ("rank", "pid", "status", "step", "collective")
 RUNNING, LEFT, FAILED = 1, 2, 3

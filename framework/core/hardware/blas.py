@@ -13,17 +13,6 @@ import numpy as np
 
 from . import openblas
 
-__all__ = [
-    "axpby",
-    "bound_axpby",
-    "gemm",
-    "handles",
-    "note",
-    "set_blas_calls",
-    "sum_of_squares",
-    "trsm",
-]
-
 # cblas.h
 ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112
 UPPER, LOWER, NON_UNIT, LEFT = 121, 122, 131, 141

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["combine_at", "combine_runs"]
-
 
 def combine_at(xp: Any, ufunc: Any, target: Any, indices: Any, rows: Any) -> None:
     """Compute ``target[p] = ufunc(target[p], row)`` for each ``p`` of ``indices``.

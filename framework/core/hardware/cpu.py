@@ -3,8 +3,6 @@
 import functools
 import sys
 
-__all__ = ["numpy_features", "vector_flags"]
-
 CPUINFO = "/proc/cpuinfo"
 
 # What the names of flags begin with that say how wide and how fast vectors are.

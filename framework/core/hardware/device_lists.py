@@ -10,25 +10,6 @@ from typing import Any, NamedTuple
 
 from . import devices
 
-__all__ = [
-    "LogicalDevice",
-    "LogicalDeviceConfiguration",
-    "PhysicalDevice",
-    "find_gpu",
-    "get_logical_device_configuration",
-    "get_soft_device_placement",
-    "get_visible_devices",
-    "gpu_device_name",
-    "is_built_with_cuda",
-    "is_built_with_gpu_support",
-    "is_gpu_available",
-    "list_logical_devices",
-    "list_physical_devices",
-    "set_logical_device_configuration",
-    "set_soft_device_placement",
-    "set_visible_devices",
-]
-
 
 class PhysicalDevice(NamedTuple):
     """Device of this machine.

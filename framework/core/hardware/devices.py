@@ -24,34 +24,6 @@ from ..errors import ResourceExhaustedError
 from ..messages.source_lines import user_stacklevel
 from ..messages.suggestions import did_you_mean
 
-__all__ = [
-    "array_module",
-    "check_fits",
-    "check_later",
-    "check_results",
-    "choose_gpu",
-    "copy_to",
-    "cuda_number",
-    "cupy_module",
-    "current_module",
-    "device",
-    "device_of",
-    "find_device",
-    "free_memory",
-    "gpu_count",
-    "is_array",
-    "is_out_of_memory",
-    "linalg_errors",
-    "may_share_memory",
-    "memory_error",
-    "memory_owner",
-    "parse_device",
-    "physical_gpus",
-    "placement",
-    "register_array_module",
-    "to_numpy",
-]
-
 _CURRENT = ContextVar("array_module", default=np)
 _TO_NUMPY = {}
 

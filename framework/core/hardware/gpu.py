@@ -29,13 +29,6 @@ from .device_lists import (
     set_visible_devices,
 )
 
-__all__ = [
-    "experimental",
-    "report",
-    "tensor_float_32_execution_enabled",
-]
-
-
 # ----------------------------------------------------------------- one GPU, by its name
 
 

@@ -9,18 +9,6 @@ try:
 except ImportError:  # a Python built without libffi
     ctypes = None
 
-__all__ = [
-    "Unavailable",
-    "check_switch",
-    "core",
-    "ctypes",
-    "library_file",
-    "load",
-    "symbol",
-    "text",
-    "threads",
-]
-
 
 class Unavailable(RuntimeError):
     """Raised when a feature of the C library or BLAS is unavailable, with the reason."""

@@ -17,8 +17,6 @@ from typing import Any, TypeVar
 
 from ..settings.target_settings import MOST_THREADS, threads
 
-__all__ = ["parallel_for", "parallel_map", "threads_for"]
-
 SHARE = 1 << 20  # entries of an array that are worth a thread
 
 T, R = TypeVar("T"), TypeVar("R")

@@ -17,17 +17,6 @@ from typing import Any, TypeVar
 
 from .suggestions import did_you_mean
 
-__all__ = [
-    "MAX_SIZE",
-    "not_negative",
-    "numbers",
-    "one_of",
-    "positive",
-    "share",
-    "truth",
-    "whole",
-]
-
 Choice = TypeVar("Choice")
 MAX_SIZE = 2**31 - 1  # of an axis
 

@@ -13,8 +13,6 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-__all__ = ["ARGUMENTS", "arguments_of", "compose", "summary_of"]
-
 # The sentences about arguments that mean the same in most functions.
 ARGUMENTS = {
     "x": "Input tensor.",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-__all__ = ["html_table"]
-
 _MOST_OPEN = 30  # rows of a table that is open at first
 # White space in a cell indents inner rows. A theme sets the colors, light or dark.
 _STYLE = "text-align: {}; white-space: pre-wrap"

@@ -4,8 +4,6 @@ import logging
 import sys
 from typing import TextIO
 
-__all__ = ["get_logger"]
-
 
 def get_logger() -> logging.Logger:
     """Return the logger of the library, ``logging.getLogger("tapewright")``.

@@ -12,16 +12,6 @@ from typing import Any
 from .. import hooks
 from ..names.reserved_names import Replaceable
 
-__all__ = [
-    "Elsewhere",
-    "MODULES",
-    "OF_LAYERS",
-    "OF_OPTIMIZERS",
-    "OF_TENSORS",
-    "explain_elsewhere",
-    "numpy_function_here",
-]
-
 
 def _table(*rows: tuple[str, str]) -> dict[str, str]:
     return {name: f"use {here}" for names, here in rows for name in names.split()}

@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 from .source_lines import user_line
 
-__all__ = ["Origin", "Provenance", "attach_provenance", "merge_provenance", "paused"]
-
 # The number of tapes that are paused (`stop_recording`) in this context.
 paused = ContextVar("paused", default=0)
 

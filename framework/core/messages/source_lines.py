@@ -7,18 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = [
-    "is_library_code",
-    "is_own_code",
-    "line_of_error",
-    "lines_are_recorded",
-    "record_lines",
-    "user_call",
-    "user_code",
-    "user_line",
-    "user_stacklevel",
-]
-
 _PYTHON = os.path.dirname(contextlib.__file__) + os.sep
 _BESIDE_NUMPY = os.path.dirname(os.path.dirname(np.__file__))
 

@@ -17,19 +17,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from ..typing import P, R
 
-__all__ = [
-    "RENAMED_ARGUMENTS",
-    "did_you_mean",
-    "explain_argument",
-    "explain_call",
-    "explain_keyword",
-    "explain_uncaught",
-    "suggesting_arguments",
-    "suggesting_methods",
-    "suggestion",
-    "unknown_arguments",
-]
-
 Class = TypeVar("Class", bound=type)
 _PACKAGE = __name__.partition(".")[0]
 _LEAST = 0.7  # similarity of a name; 'val_acc' and 'val_accuracy' have 0.706

@@ -16,13 +16,6 @@ from ..hardware.openblas import is_switched_off
 from .source_lines import is_library_code, is_own_code
 from .suggestions import explain_uncaught
 
-__all__ = [
-    "disable_traceback_filtering",
-    "enable_traceback_filtering",
-    "install_traceback_hooks",
-    "is_traceback_filtering_enabled",
-]
-
 # Defects of ours: the report of one should be complete.
 _INTERNAL = (InternalError, VerificationError)
 _enabled = not is_switched_off("TAPEWRIGHT_TRACEBACK_FILTERING")

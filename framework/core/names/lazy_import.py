@@ -10,8 +10,6 @@ from contextlib import nullcontext
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 
-__all__ = ["alias_modules", "explain_missing", "import_lazily", "keep_public"]
-
 
 def import_lazily(module, **names):
     """Define attributes of a module that are imported at their first use.

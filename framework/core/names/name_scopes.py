@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
-__all__ = ["current_name_scope", "name_scope"]
-
 _SCOPE = ContextVar("name_scope", default="")
 
 

@@ -3,8 +3,6 @@
 import itertools
 import re
 
-__all__ = ["count_name", "reset_name_counts", "snake_case", "unique_name"]
-
 _counts = {}  # default name -> an iterator that counts its uses
 
 

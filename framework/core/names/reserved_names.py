@@ -12,15 +12,6 @@ import sys
 from collections.abc import Callable
 from typing import Any, ClassVar, Generic, TypeVar, overload
 
-__all__ = [
-    "Guarding",
-    "PREFIX",
-    "Replaceable",
-    "Reserving",
-    "class_attribute",
-    "name_in_files",
-]
-
 Value = TypeVar("Value")
 
 PREFIX = "_tw_"

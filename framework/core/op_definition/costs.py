@@ -8,8 +8,6 @@ operations.
 import math
 from typing import NamedTuple
 
-__all__ = ["Cost", "cubic", "op_cost", "per_input", "size_of", "total_bytes"]
-
 
 class Cost(NamedTuple):
     """Counts of one call: ``flops``, ``transcendentals`` (``exp``, ``sin``, ...), bytes."""

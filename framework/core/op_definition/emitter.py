@@ -20,8 +20,6 @@ np.float64(3.0)
 import keyword
 from contextlib import contextmanager
 
-__all__ = ["Source", "identifier"]
-
 
 def identifier(name, otherwise="f"):
     """Return the name with an underscore for each character that Python rejects."""

@@ -14,13 +14,6 @@ from ..messages.suggestions import did_you_mean
 if TYPE_CHECKING:
     from ..primitive import Primitive
 
-__all__ = [
-    "get_primitive",
-    "list_defined_ops",
-    "list_ops",
-    "register_op",
-]
-
 _OPS = {}
 
 

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from ..dtypes import DType
     from ..primitive import Primitive
 
-__all__ = ["ElementwiseTraits", "RuleMaker", "Traits"]
-
 # Makes a rule of `rules` for an op.
 RuleMaker: TypeAlias = "Callable[[Primitive], Callable[..., Any]]"
 

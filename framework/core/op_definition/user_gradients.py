@@ -9,8 +9,6 @@ from ..interpreters import (
 from ..tensor import convert_to_tensor, new_tensor
 from .op_registry import get_primitive
 
-__all__ = ["OpCall", "call_user_function", "conjugate", "from_user", "to_user"]
-
 
 class OpCall:
     """The forward call, passed to a gradient function of `RegisterGradient`."""

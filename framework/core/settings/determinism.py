@@ -4,8 +4,6 @@ Ops, traced functions and training return the same bits in each run, for any num
 threads. Only data sets with ``deterministic=False`` give up an order.
 """
 
-__all__ = ["enable_op_determinism", "is_enforced"]
-
 _enforced = {"on": False}
 
 

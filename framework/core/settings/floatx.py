@@ -11,16 +11,6 @@ import math
 from ..dtypes import DType, as_dtype, float32
 from ..typing import DTypeLike
 
-__all__ = [
-    "default_float",
-    "epsilon",
-    "floatx",
-    "image_data_format",
-    "set_epsilon",
-    "set_floatx",
-    "set_image_data_format",
-]
-
 _default = float32
 _epsilon = 1e-7
 _data_format = "channels_last"

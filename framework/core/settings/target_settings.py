@@ -11,20 +11,6 @@ from typing import Any, Literal
 
 from .. import hooks
 
-__all__ = [
-    "MOST_THREADS",
-    "autotune",
-    "autotune_is_on",
-    "set_target",
-    "set_threads",
-    "target",
-    "target_product",
-    "target_report",
-    "threads",
-    "use_target",
-    "why_op_by_op",
-]
-
 DEFAULT = "auto"
 MOST_THREADS = 64
 TARGETS = ("auto", "native", "numpy")

@@ -8,8 +8,6 @@ from typing import TypeVar
 
 import numpy as np
 
-__all__ = ["SMALL_BUFFER", "ignoring_float_errors"]
-
 Result = TypeVar("Result")
 
 # Entries. NumPy copies operands that it cannot walk through in one stride into a buffer, of

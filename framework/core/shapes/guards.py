@@ -2,8 +2,6 @@
 
 from .symbolic_dim import DimSymbol, NeedsSize, evaluate, is_symbolic
 
-__all__ = ["Guards"]
-
 
 class Guards:
     """Example sizes and the conditions that they satisfy: the guards of a trace.

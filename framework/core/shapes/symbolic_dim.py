@@ -18,16 +18,6 @@ import numpy as np
 
 from ..errors import TracingError
 
-__all__ = [
-    "DimSymbol",
-    "NeedsSize",
-    "NeedsValue",
-    "SymbolicReal",
-    "UnknownSize",
-    "evaluate",
-    "is_symbolic",
-]
-
 
 class NeedsSize(TracingError):
     """Raised when code needs the number of an unknown size while a function is traced."""

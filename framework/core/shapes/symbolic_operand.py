@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 if TYPE_CHECKING:
     from ..typing import Array
 
-__all__ = ["FunctionOverride", "SymbolicOperand", "TracedOperand"]
-
 
 class FunctionOverride:
     """Base of operands that replace a call of a `dispatch.composite` function.

@@ -9,21 +9,6 @@ from .symbolic_dim import UnknownSize, evaluate, is_symbolic
 from .symbolic_operand import TracedOperand
 from .tensor_shape import TensorShape, UnrankedShape
 
-__all__ = [
-    "SymbolicShape",
-    "agree",
-    "as_size",
-    "definitely_equal",
-    "divides",
-    "equal_for_examples",
-    "has_symbolic_shape",
-    "product",
-    "sizes_in_use",
-    "static_shapes",
-    "substitute",
-    "with_sizes",
-]
-
 
 def agree(a, b):
     """Return whether two dimensions that must be equal can be; None is unknown.

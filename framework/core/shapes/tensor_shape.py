@@ -14,8 +14,6 @@ from .symbolic_dim import DimSymbol, UnknownSize, is_symbolic
 if TYPE_CHECKING:
     from ..typing import StaticShapeLike
 
-__all__ = ["TensorShape", "UnrankedShape"]
-
 
 class TensorShape(tuple[int | Any, ...]):
     """Sizes of the axes of a tensor; ``TensorShape(None)`` if the rank is unknown.

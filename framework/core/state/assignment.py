@@ -13,8 +13,6 @@ from ..typing import TensorLike
 from ..variable import Variable, writing
 from .commit import bind_all
 
-__all__ = ["assign_all", "unchanged_on_error"]
-
 
 def assign_all(
     who: str,

@@ -8,8 +8,6 @@ traced functions contain it.
 
 from contextvars import ContextVar
 
-__all__ = ["autocast", "autocast_dtype"]
-
 _DTYPE = ContextVar("autocast", default=None)
 autocast_dtype = _DTYPE.get  # the `DType` of this thread (context), or None
 

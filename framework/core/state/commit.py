@@ -20,19 +20,6 @@ import numpy as np
 
 from ..variable import Variable, changes
 
-__all__ = [
-    "Commit",
-    "Step",
-    "TRIES",
-    "bind_all",
-    "bound_again",
-    "commit",
-    "references",
-    "restoring",
-    "undoing",
-    "with_arrays_back",
-]
-
 Result = TypeVar("Result")
 
 # The methods that Python makes of a slot are functions in C.

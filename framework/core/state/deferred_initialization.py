@@ -13,8 +13,6 @@ from ..interpreters import use_interpreters
 from ..variable import Variable
 from .replica_context import in_replica_context
 
-__all__ = ["DeferredInitialization", "deferred_initialization", "initialized_variable"]
-
 _DEFERRED: ContextVar[DeferredInitialization | None] = ContextVar(
     "deferred_initialization", default=None
 )

@@ -10,8 +10,6 @@ from typing import Any
 
 from .assignment import assign_all
 
-__all__ = ["keeps_plainly", "load_own_variables", "save_own_variables"]
-
 
 def save_own_variables(self, store: Any) -> None:
     """Save the direct variables of the object in ``store`` as "0", "1", ...

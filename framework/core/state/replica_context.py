@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-__all__ = ["ReplicaContext", "in_replica_context", "replica_context"]
-
 _CONTEXT = ContextVar("replica_context", default=None)
 replica_context = _CONTEXT.get
 

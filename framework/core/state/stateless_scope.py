@@ -17,8 +17,6 @@ from ..tape import Tape
 from ..tensor import Tensor, convert_to_tensor
 from ..variable import Variable, writing
 
-__all__ = ["StatelessScope", "paired", "substituted"]
-
 
 def paired(
     who: str, argument: str, variables: list[Variable], values: Any

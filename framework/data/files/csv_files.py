@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from tapewright.core.typing import IntLike
 
-__all__ = ["make_csv_dataset"]
-
 
 def make_csv_dataset(
     file_pattern: str | Sequence[str],

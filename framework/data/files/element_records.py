@@ -17,8 +17,6 @@ from tapewright.core.hardware.devices import to_numpy
 from tapewright.core.tensor import new_tensor
 from tapewright.core.text import is_text, make_text
 
-__all__ = ["decoded", "encoded"]
-
 
 def encoded(element, who="cache"):
     """Return the bytes of an element.

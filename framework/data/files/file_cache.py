@@ -12,8 +12,6 @@ from tapewright.storage.records.tf_records import put_record, read_records
 from ..nodes.node import Node, copy_position, skip
 from .element_records import decoded, encoded
 
-__all__ = ["FileCache"]
-
 
 class FileCache(Node):
     """Elements of the first complete iteration, kept in a file.

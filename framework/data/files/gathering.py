@@ -7,8 +7,6 @@ import numpy as np
 from tapewright.core.hardware import devices
 from tapewright.core.settings import config
 
-__all__ = ["row_taker"]
-
 # From these bytes on, machine code is faster: what fits into a cache, and rows of a few
 # lines of it, NumPy copies as quickly.
 ARRAY, BATCH, ROW = 1 << 25, 1 << 16, 1 << 9

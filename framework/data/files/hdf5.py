@@ -20,8 +20,6 @@ from ..nodes.sources import Slices
 from ..rng import permutation
 from .read_ahead import PIECE, read_batches, row_bytes, whole_chunks
 
-__all__ = ["BlockShuffle", "HDF5Slices", "hdf5_slices"]
-
 BUFFER = 64 << 20  # bytes of rows in memory, unless the user says how many rows
 SPLIT = 4  # blocks of a window, at least, where the chunks of the file allow it
 AT_ONCE = 64  # rows to gather where they are given out one by one

@@ -11,8 +11,6 @@ from itertools import cycle
 
 import numpy as np
 
-__all__ = ["PIECE", "read_batches", "row_bytes", "whole_chunks"]
-
 PIECE = 1 << 20  # bytes to read at once
 GAP = 1 << 16  # bytes that take as long to read as another call
 

@@ -6,8 +6,6 @@ from tapewright.storage.records.paths import as_path
 
 from ..nodes.node import UNKNOWN, Node
 
-__all__ = ["Records", "as_string"]
-
 
 class Records(Node):
     """The records of files whose names are the elements of the input.

@@ -40,8 +40,6 @@ from ..nodes.sources import tensor_slices
 from .element_records import decoded, encoded
 from .record_files import Records
 
-__all__ = ["Snapshot", "load", "save"]
-
 INDEX, FORMAT, VERSION = "dataset.json", "tapewright data set", 1
 SHARD = re.compile(r"shard_\d{5,}\.tfrecord")
 RECORD = 16  # bytes of a record without content

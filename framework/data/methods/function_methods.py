@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from tapewright.core.typing import IntLike, TensorLike
 
-__all__ = ["FunctionMethods"]
-
 TURNS = 4  # datasets that `interleave` opens by default: the order of 4 CPUs
 
 

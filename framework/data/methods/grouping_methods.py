@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from tapewright.core.typing import DTypeLike, IntLike, ShapeLike
 
-__all__ = ["GroupingMethods"]
-
 
 @suggesting_methods
 class GroupingMethods(NodeMethods):

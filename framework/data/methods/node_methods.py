@@ -10,8 +10,6 @@ from tapewright.core.names.reserved_names import Guarding
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["NodeMethods"]
-
 
 class NodeMethods(ABC, Guarding):
     """Base of the methods of `Dataset`: each returns a dataset of a node over this one."""

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from tapewright.core.typing import IntLike
 
-__all__ = ["SelectionMethods"]
-
 
 @suggesting_methods
 class SelectionMethods(NodeMethods):

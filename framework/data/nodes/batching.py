@@ -22,16 +22,6 @@ from ..elements import describe, packer, stack_elements
 from .node import UNKNOWN, Node, copy_position, row_count
 from .sources import row_spec
 
-__all__ = [
-    "Batch",
-    "PaddedBatch",
-    "RaggedBatch",
-    "Rebatch",
-    "SparseBatch",
-    "Unbatch",
-    "batch_size_of",
-]
-
 
 class Batch(Node):
     """``batch_size`` elements as one; rows of arrays are gathered, a batch at a time."""

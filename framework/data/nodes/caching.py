@@ -14,8 +14,6 @@ from tapewright.core.nest import flatten
 
 from .node import Node, Rows, Selection, copy_position
 
-__all__ = ["Cache", "Prefetch"]
-
 
 class Cache(Selection):
     """Elements of the first iteration, kept in memory for all later iterations.

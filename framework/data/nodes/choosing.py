@@ -12,8 +12,6 @@ from ..elements import common_spec
 from ..rng import shuffle_generator
 from .node import INFINITE, UNKNOWN, Node, Seeded
 
-__all__ = ["Chosen", "RandomChoices", "RandomNumbers", "mixing"]
-
 
 class Chosen(Node):
     """Elements of all inputs but the first, which yields the index of an input.

@@ -14,8 +14,6 @@ from .nesting import begin_run, checked_dataset
 from .node import UNKNOWN, Replayed
 from .sources import Elements
 
-__all__ = ["BucketBySequenceLength", "Buckets", "GroupByWindow"]
-
 WHO = "group_by_window: reduce_func"
 
 

@@ -14,18 +14,6 @@ from ..elements import as_element, call_function, common_spec, spec_of
 from ..rng import Draws, Watch
 from .node import INFINITE, UNKNOWN, Node, Seeded
 
-__all__ = [
-    "Applied",
-    "Concatenate",
-    "Enumerate",
-    "Filter",
-    "Map",
-    "Mapped",
-    "Zip",
-    "as_mapped",
-    "truth",
-]
-
 
 class Applied(Seeded):
     """Node that calls a function of each element.

@@ -13,8 +13,6 @@ from .node import UNKNOWN, Replayed, Seeded, with_run
 from .sources import Elements
 from .workers import Workers
 
-__all__ = ["Interleave", "Window", "begin_run", "checked_dataset"]
-
 WHO = "flat_map, interleave: the function"
 # A thread reads this many blocks, or seconds, before it is asked again.
 AT_ONCE = 16

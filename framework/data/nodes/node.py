@@ -20,22 +20,6 @@ from tapewright.ops.random.generators import get_global_generator, key_of_seed
 from ..elements import packer
 from ..files.gathering import row_taker
 
-__all__ = [
-    "INFINITE",
-    "Node",
-    "Replayed",
-    "Rows",
-    "Seeded",
-    "Selection",
-    "UNKNOWN",
-    "copy_position",
-    "in_blocks",
-    "new_seed",
-    "row_count",
-    "skip",
-    "with_run",
-]
-
 INFINITE, UNKNOWN = -1, -2  # cardinalities, as in tf.data
 
 

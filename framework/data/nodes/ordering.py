@@ -9,8 +9,6 @@ from tapewright.core.hardware import devices
 from ..rng import permutation, shuffle_generator
 from .node import INFINITE, UNKNOWN, Seeded, Selection, copy_position, in_blocks
 
-__all__ = ["Repeat", "Shard", "Shuffle", "Skip", "Take"]
-
 AT_ONCE = 1024  # draws of a shuffle of rows
 
 

@@ -23,8 +23,6 @@ from .mapping import Map, as_mapped
 from .node import copy_position
 from .workers import Done, Workers, done_now, take_ahead
 
-__all__ = ["AUTOTUNE", "ParallelMap", "allow_any_order"]
-
 AUTOTUNE = -1
 WORTH = 2e-4  # seconds of a call that are worth a thread
 TRIED = 3  # calls to time

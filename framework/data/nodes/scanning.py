@@ -14,8 +14,6 @@ from ..rng import Draws
 from .mapping import Applied, Mapped, as_mapped, truth
 from .node import INFINITE, UNKNOWN, Node, Replayed, copy_position
 
-__all__ = ["AssertCardinality", "IgnoreErrors", "Scan", "TakeWhile", "Unique"]
-
 
 class Scan(Replayed, Mapped):
     """Second results of ``function(state, element)``, whose first result is the next state."""

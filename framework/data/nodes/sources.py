@@ -28,19 +28,6 @@ from ..elements import as_element, concrete, describe, spec_of
 from ..rng import Draws, Watch
 from .node import INFINITE, UNKNOWN, Node, Replayed, Rows, Seeded, Selection
 
-__all__ = [
-    "Counter",
-    "Elements",
-    "Endless",
-    "FromGenerator",
-    "Slices",
-    "joined_by",
-    "matching_files",
-    "row_spec",
-    "signature",
-    "tensor_slices",
-]
-
 
 class Slices(Selection):
     """The rows of arrays of one length, nested in any way; None stays None."""

@@ -9,8 +9,6 @@ from collections import deque
 
 from tapewright.core.interpreters import set_interpreters
 
-__all__ = ["Done", "NAME", "Workers", "done_now", "take_ahead"]
-
 NAME = "tapewright-workers"
 
 

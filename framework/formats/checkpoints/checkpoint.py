@@ -34,21 +34,6 @@ from .observed_containers import observed
 from .restoring import PendingValues, listed, restore_into
 from .snapshot import snapshot
 
-__all__ = [
-    "Checkpoint",
-    "CheckpointReader",
-    "RestoreStatus",
-    "latest_checkpoint",
-    "list_variables",
-    "load_checkpoint",
-    "load_variable",
-    "numbered_files",
-    "prefix_of",
-    "restore_content",
-    "save_numbered",
-    "valid_info",
-]
-
 ENDING = ".h5"
 
 

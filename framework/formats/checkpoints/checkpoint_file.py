@@ -18,16 +18,6 @@ from tapewright.storage.writer import write_format, writing
 
 from .state_codec import decode_state, encode_state
 
-__all__ = [
-    "Content",
-    "FORMAT",
-    "path_of",
-    "read_content",
-    "read_info",
-    "read_shapes",
-    "write_content",
-]
-
 FORMAT = "tapewright checkpoint"
 VERSION = 1
 DEPTH = 30  # of groups; what is nested deeper has its last names in one

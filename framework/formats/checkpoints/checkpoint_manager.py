@@ -30,8 +30,6 @@ from .checkpoint import (
 from .checkpoint_file import read_content, read_info
 from .termination import Termination
 
-__all__ = ["CheckpointManager"]
-
 
 class CheckpointManager:
     """Save checkpoints ``directory/checkpoint_name-<number>.h5`` and delete old ones.

@@ -13,8 +13,6 @@ from tapewright.core.trackable import Trackable, children
 from tapewright.core.variable import Variable
 from tapewright.ops.random.generators import Generator
 
-__all__ = ["Tree", "child_name", "explore", "get_state", "is_kept", "set_state"]
-
 
 @dataclass
 class Tree:

@@ -2,8 +2,6 @@
 
 from collections import UserDict, UserList
 
-__all__ = ["observed"]
-
 
 def observed(part, on_change):
     """Return a view of a list or dict that calls ``on_change`` when items are added.

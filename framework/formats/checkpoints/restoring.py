@@ -20,13 +20,6 @@ from tapewright.ops.random.generators import get_global_generator
 
 from .object_tree import child_name, explore, is_kept, set_state
 
-__all__ = [
-    "PendingValues",
-    "Restoration",
-    "listed",
-    "restore_into",
-]
-
 LISTED = 8  # names in a message
 
 

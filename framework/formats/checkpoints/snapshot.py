@@ -7,8 +7,6 @@ from tapewright.ops.random.generators import get_global_generator
 from .checkpoint_file import Content
 from .object_tree import explore, get_state
 
-__all__ = ["snapshot"]
-
 
 def snapshot(path, pairs, **info) -> Content:
     """Return the content of a file for the objects in pairs of name and object.

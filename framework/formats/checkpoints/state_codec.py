@@ -14,8 +14,6 @@ from tapewright.core.hardware import devices
 from tapewright.core.tensor import is_tensor
 from tapewright.serialization.value_codec import PLAIN_FORMS, Form, ValueCodec
 
-__all__ = ["decode_state", "encode_state"]
-
 
 def encode_state(value: Any, arrays: list, where: str = "state") -> Any:
     """Return ``value`` as JSON; append its arrays to ``arrays``.

@@ -4,8 +4,6 @@ import os
 import signal
 import threading
 
-__all__ = ["Termination"]
-
 
 class Termination:
     """Record a request to terminate the process, until its state is saved.

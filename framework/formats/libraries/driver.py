@@ -23,8 +23,6 @@ from tapewright.core.hardware.devices import to_numpy
 from . import weights_file
 from .weights_file import ALIGNMENT, HEADER
 
-__all__ = ["CODES", "Driver", "FAILED"]
-
 # Results of the functions, by name; `FAILED` and following numbers are those of
 # instructions that failed.
 CODES = {

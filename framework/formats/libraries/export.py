@@ -24,8 +24,6 @@ from tapewright.storage.atomic import writing_whole
 
 from .header import header_text, identifier_of, unique
 
-__all__ = ["export_library"]
-
 
 def export_library(
     function: Any,

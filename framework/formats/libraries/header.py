@@ -4,8 +4,6 @@ import re
 
 from .driver import CODES, FAILED
 
-__all__ = ["header_text", "identifier_of", "unique"]
-
 # dtype -> the type of C with the same bytes
 _TYPES = {
     "float32": "float",

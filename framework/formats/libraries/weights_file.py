@@ -9,16 +9,6 @@ import struct
 
 import numpy as np
 
-__all__ = [
-    "ALIGNMENT",
-    "HEADER",
-    "MAGIC",
-    "checksums",
-    "head_of",
-    "image_of",
-    "offsets_of",
-]
-
 ALIGNMENT = 64
 MAGIC = 0x31_73_74_68_67_69_65_77  # b"weights1"
 HEADER = struct.Struct("<QQQQQ24x")  # magic, layout, bytes of the image, two sums

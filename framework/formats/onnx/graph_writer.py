@@ -29,8 +29,6 @@ from tapewright.core.tensor import new_tensor
 from .operands import First, Operand, Untranslatable, channels_first
 from .to_onnx import TRANSLATIONS
 
-__all__ = ["GraphWriter", "OPSET", "names_read"]
-
 OPSET = 20
 # Bytes of a folded constant that may be larger than what it is computed from.
 SMALL = 1 << 16

@@ -19,8 +19,6 @@ from tapewright.core.variable import Variable
 from .from_onnx.graph import Context, Graph, Refusals, spec_of
 from .from_onnx.model_file import read_model
 
-__all__ = ["OnnxModel", "load"]
-
 # Operands of floating numbers that are no weights: op -> their positions.
 _SETTINGS = {
     "Clip": (1, 2), "DequantizeLinear": (1,), "Pad": (2,), "QuantizeLinear": (1,),

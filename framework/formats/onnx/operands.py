@@ -2,8 +2,6 @@
 
 import numpy as np
 
-__all__ = ["Deferred", "First", "Operand", "Plan", "Untranslatable", "channels_first"]
-
 
 class First(str):
     """The name of a tensor with channels first, as the result of a translation."""

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["require_onnx"]
-
 
 def require_onnx(who: str) -> Any:
     """Return the package onnx; raise ``ImportError`` for ``who`` without it."""

@@ -26,8 +26,6 @@ from tapewright.storage.atomic import replacing
 from .graph_writer import OPSET, GraphWriter, names_read
 from .package import require_onnx
 
-__all__ = ["save"]
-
 IR_VERSION = 9  # of ONNX 1.15, which introduces the opset
 # Bytes of constants that a protocol buffer can hold, with room for the rest.
 LARGEST = (1 << 31) - (1 << 24)

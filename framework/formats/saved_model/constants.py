@@ -9,8 +9,6 @@ from tapewright.core.text import make_text
 
 from .values import decode_dtype, encode_dtype
 
-__all__ = ["ConstantReader", "ConstantWriter"]
-
 SMALL = 256  # bytes
 MANY = 1_000_000
 

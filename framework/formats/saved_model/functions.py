@@ -37,15 +37,6 @@ from .loaded_function import Restored, RestoredConcrete, SavedTraces
 from .symbolic_dims import decode_guards, encode_guards
 from .values import Numbered, decode, encode, item_of, number_of
 
-__all__ = [
-    "has_traces",
-    "map_specs",
-    "read_function",
-    "specs_of",
-    "why_untraced",
-    "write_function",
-]
-
 MANY = 10_000
 
 

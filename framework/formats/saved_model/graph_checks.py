@@ -14,18 +14,6 @@ from tapewright.core.shapes.symbolic_shape import SymbolicShape, has_symbolic_sh
 from tapewright.core.shapes.tensor_shape import UnrankedShape
 from tapewright.core.tensor import TensorSpec
 
-__all__ = [
-    "check_gradients",
-    "check_plain",
-    "check_settings",
-    "dims_of",
-    "identifier",
-    "message_of",
-    "name_or_none",
-    "rule_spec",
-    "short_text",
-]
-
 # Texts that generated source and messages may contain as they are: they cannot be code.
 WORD = re.compile(r"[\w.,<>*+ -]{0,400}", re.ASCII)
 

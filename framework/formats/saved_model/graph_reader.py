@@ -44,8 +44,6 @@ from .saved_effects import make_effect
 from .symbolic_dims import decode_shape
 from .values import decode, decode_dtype, item_of
 
-__all__ = ["GraphReader", "LostGradientError"]
-
 DEEPEST = 60  # graphs in graphs
 LARGEST = 1 << 42  # bytes of one value
 FAULTS = (

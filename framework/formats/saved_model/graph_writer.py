@@ -43,8 +43,6 @@ from .saved_effects import describe_effect
 from .symbolic_dims import encode_shape
 from .values import encode, encode_dtype
 
-__all__ = ["GraphWriter", "ONLY_OPS", "known_gradient"]
-
 # Behind the reason of a failed trace, whose advice may be a `py_function`.
 ONLY_OPS = "A file can contain only ops, no py_function"
 

@@ -23,8 +23,6 @@ from tapewright.core.tensor import Tensor, TensorSpec
 
 from .values import nested_alike
 
-__all__ = ["Restored", "SavedTraces"]
-
 FAST_KEYS = 1024
 
 

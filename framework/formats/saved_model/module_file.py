@@ -38,15 +38,6 @@ from .objects import ObjectReader, ObjectWriter
 from .saved_optimizers import read_optimizers
 from .signature_functions import as_signatures, call_of
 
-__all__ = [
-    "LoadOptions",
-    "SERVING",
-    "SaveOptions",
-    "contains_saved_model",
-    "load",
-    "save",
-]
-
 FORMAT, VERSION = "tapewright saved_model", 1
 MANY = 1_000_000
 SERVING = "serve"

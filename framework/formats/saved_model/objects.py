@@ -23,8 +23,6 @@ from .saved_optimizers import OptimizerWriter, is_optimizer
 from .signature_functions import Signatures
 from .values import decode, encode, item_of, number_of
 
-__all__ = ["Loaded", "ObjectReader", "ObjectWriter"]
-
 FUNCTIONS = (Function, Method, ConcreteFunction)
 # What compiled models keep of their training: made again when it is needed.
 MADE_AGAIN = {"train_function", "test_function", "predict_function"}

@@ -10,8 +10,6 @@ from tapewright.core.errors import TracingError, printable
 
 from .graph_checks import check_gradients
 
-__all__ = ["describe_effect", "make_effect"]
-
 UPDATE = "apply_gradients"
 STREAMS = ("stdout", "stderr")
 

@@ -18,8 +18,6 @@ from ..checkpoints.object_tree import explore
 from .graph_reader import FAULTS
 from .values import item_of, number_of
 
-__all__ = ["OptimizerWriter", "is_optimizer", "read_optimizers"]
-
 MANY = 10_000
 NAME = "optimizers"
 

@@ -9,14 +9,6 @@ from tapewright.core.tensor import TensorSpec
 
 from .functions import has_traces, map_specs, specs_of, why_untraced
 
-__all__ = [
-    "DEFAULT_SERVING_SIGNATURE_DEF_KEY",
-    "SignatureFunction",
-    "Signatures",
-    "as_signatures",
-    "call_of",
-]
-
 DEFAULT_SERVING_SIGNATURE_DEF_KEY = "serving_default"
 
 

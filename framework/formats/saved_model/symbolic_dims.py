@@ -19,16 +19,6 @@ from tapewright.core.shapes.symbolic_dim import (
 from tapewright.core.shapes.symbolic_shape import SymbolicShape
 from tapewright.core.shapes.tensor_shape import UnrankedShape
 
-__all__ = [
-    "decode_guards",
-    "decode_number",
-    "decode_shape",
-    "encode_guards",
-    "encode_number",
-    "encode_shape",
-    "is_open",
-]
-
 is_open = is_symbolic
 
 LARGEST = 2**63

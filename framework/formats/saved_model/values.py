@@ -31,17 +31,6 @@ from .symbolic_dims import (
     is_open,
 )
 
-__all__ = [
-    "Numbered",
-    "decode",
-    "decode_dtype",
-    "encode",
-    "encode_dtype",
-    "item_of",
-    "nested_alike",
-    "number_of",
-]
-
 # The dtypes of tensors; "object" are lists of arrays, inside of graphs only.
 DTYPES = {
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",

@@ -34,24 +34,6 @@ from tapewright.layers.base.symbolic_tensor import KerasTensor, node_of
 from ..models import Model
 from ..utils.file_download import get_file
 
-__all__ = [
-    "Activation",
-    "Architecture",
-    "ImageShape",
-    "Network",
-    "Options",
-    "WeightFile",
-    "Weights",
-    "batch_normalization",
-    "channel_axis",
-    "channels_behind",
-    "describe",
-    "divisible",
-    "in_data_format",
-    "pad_for_stride",
-    "standard",
-]
-
 STORAGE = "https://storage.googleapis.com/"
 BUCKET = STORAGE + "tensorflow/keras-applications/"
 IMAGENET_CLASSES = 1000

@@ -15,8 +15,6 @@ from tapewright.core.messages.logger import get_logger
 from ..config import is_interactive_logging_enabled
 from ..training.workers import is_first_worker
 
-__all__ = ["Bar", "epoch_line", "is_live", "say"]
-
 INTERVAL = 0.05  # seconds between two drawings
 _WIDE = 100  # columns with room for the rate, a long bar, and two values
 _WIDE_FORMAT = "{desc}{n_fmt}/{total_fmt} |{bar:20}| {elapsed}<{remaining}, {rate_fmt}"

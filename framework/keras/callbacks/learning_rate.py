@@ -15,8 +15,6 @@ from .monitor_callback import MonitorCallback
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["LearningRateScheduler", "ReduceLROnPlateau", "current_rates"]
-
 
 class LearningRateScheduler(Callback):
     """Set the learning rate before each epoch by a schedule, a function of the epoch.

@@ -11,8 +11,6 @@ from typing import Any, Self
 
 import numpy as np
 
-__all__ = ["Logs"]
-
 
 class Logs(dict[str, Any]):
     """Dict of names, in alphabetical order, and floats, converted when they are read.

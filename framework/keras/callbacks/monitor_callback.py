@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["MonitorCallback"]
-
 
 class MonitorCallback(Callback):
     """Base class of callbacks that compare a value in the logs with the best one so far.

@@ -13,8 +13,6 @@ from tapewright.core.errors import SavingError
 
 from .weights.weights_by_path import layer_paths
 
-__all__ = ["ASSETS", "read_assets", "write_assets"]
-
 ASSETS = "assets"
 MAX_ASSETS = 256 << 20  # bytes of all assets of a layer
 

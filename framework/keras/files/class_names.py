@@ -15,8 +15,6 @@ from tapewright.serialization.registry import unregistered
 
 from .limits import walk
 
-__all__ = ["custom_classes", "family_of", "is_functional", "strip_defaults"]
-
 # Family -> the module that configs name.
 MODULES = {
     "layer": "keras.layers",

@@ -35,13 +35,6 @@ from tapewright.storage.reader import Group
 
 from .weights.weights_by_path import layer_paths
 
-__all__ = [
-    "classes_with_graphs",
-    "random_states",
-    "using_layer_graphs",
-    "write_layer_graphs",
-]
-
 GROUP, MODES = "calls", ("inference", "training")
 _MANY = 10_000
 

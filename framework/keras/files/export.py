@@ -12,8 +12,6 @@ from tapewright.core.tensor import TensorSpec
 from tapewright.formats.onnx.save import save
 from tapewright.layers.base.input_spec import InputSpec
 
-__all__ = ["export_model"]
-
 
 def export_model(
     model: Any,

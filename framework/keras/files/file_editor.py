@@ -17,8 +17,6 @@ from ..callbacks.console import say
 from .model_file import OWN_GROUP, ZIP, opened_model_file
 from .weights.weights_by_path import layer_paths
 
-__all__ = ["KerasFileEditor"]
-
 _SUFFIX = ".weights.h5"
 
 

@@ -37,8 +37,6 @@ from .operations import (
     operation_from_config,
 )
 
-__all__ = ["graph_config", "graph_from_config"]
-
 
 def graph_config(graph: Any) -> dict[str, Any]:
     """Return layers, each with its calls in the model, inputs and outputs."""

@@ -42,16 +42,6 @@ from tapewright.serialization.registry import custom_object_scope
 
 from .class_names import family_of
 
-__all__ = [
-    "argument_config",
-    "argument_from_config",
-    "deserialize_keras_object",
-    "history_config",
-    "is_history",
-    "serialize_keras_object",
-    "tensor_config",
-]
-
 _PLAIN = (str, int, float, bool)
 
 

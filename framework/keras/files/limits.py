@@ -6,8 +6,6 @@ from typing import Any
 
 from tapewright.core.errors import SavingError
 
-__all__ = ["MAX_LAYERS", "MAX_NESTING", "WeightLimit", "check_size", "walk"]
-
 MAX_LAYERS = 10_000
 MAX_NESTING = 50  # of models in models
 # Numbers that a model may have beyond those in its file: counters, seeds, states.

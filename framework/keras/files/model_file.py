@@ -19,12 +19,6 @@ from tapewright.storage.zips import ZipReader, opened_zip
 from .. import legacy
 from .weights.shards import opened_shards
 
-__all__ = [
-    "CONFIG", "FOLDER", "HDF5_MODEL", "LAYER_WEIGHTS", "METADATA", "ModelFile", "OTHER",
-    "OWN_GROUP", "SHARDS", "WEIGHTS", "WEIGHTS_MEMBER", "ZIP", "is_in_vars",
-    "opened_model_file",
-]  # fmt: skip
-
 OWN_GROUP = "tapewright"  # a group of HDF5 that Keras ignores
 # Members of a `.keras` file.
 CONFIG, METADATA, WEIGHTS_MEMBER = "config.json", "metadata.json", "model.weights.h5"

@@ -13,8 +13,6 @@ from tapewright.serialization.registry import get_registered_object, unregistere
 from .keras_objects import argument_config, argument_from_config
 from .limits import walk
 
-__all__ = ["check_call", "is_operation", "operation_config", "operation_from_config"]
-
 PREFIX = "keras.ops."  # of the functions' names
 
 

@@ -77,8 +77,6 @@ from .weights.weights_by_layer import read_layers, read_layers_by_name, write_la
 from .weights.weights_by_name import is_safetensors, read_names, write_names
 from .weights.weights_by_path import read_tree, write_tree
 
-__all__ = ["load_model", "load_weights", "save_model", "save_weights"]
-
 _H5_SUFFIXES = (".h5", ".hdf5")
 WEIGHTS_SUFFIX, INDEX_SUFFIX = ".weights.h5", ".weights.json"
 _MEMBERS = (

@@ -12,14 +12,6 @@ from tapewright.serialization.registry import find, get_registered_object
 from ..files.keras_objects import history_config, is_history
 from ..files.limits import walk
 
-__all__ = [
-    "keras2_config",
-    "keras2_training_config",
-    "keras3_calls",
-    "keras3_compile_config",
-    "keras3_config",
-]
-
 # Key -> values that ask for nothing; None: any value.
 OFF = {
     "time_major": (False,),

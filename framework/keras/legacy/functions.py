@@ -12,8 +12,6 @@ from tapewright.core.nest import flatten
 from tapewright.layers.base.symbolic_tensor import OpCall, Operation, node_of
 from tapewright.serialization.load_errors import load_error
 
-__all__ = ["FunctionCall", "is_function_call"]
-
 # File of the ops -> its functions, by TensorFlow's names without the modules.
 _TABLE = {
     "nn.activation": "elu gelu leaky_relu log_softmax relu relu6 selu sigmoid silu softmax "

@@ -13,24 +13,6 @@ from tapewright.core.tensor import (
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.shape import broadcast_to, expand_dims, reshape, squeeze
 
-__all__ = [
-    "aligned",
-    "aligned_weight",
-    "as_labels",
-    "as_tensor",
-    "broadcast_weight",
-    "broadcasts",
-    "check_matrices",
-    "check_pair",
-    "floating",
-    "is_structure",
-    "pair",
-    "predictions",
-    "same_rank",
-    "trailing_axes",
-]
-
-
 # -------------------------------------------------------------------- single tensors
 
 

@@ -45,8 +45,6 @@ from .metric import Metric
 if TYPE_CHECKING:
     from tapewright.core.typing import DTypeLike, TensorLike
 
-__all__ = ["ConfusionMetric", "LOWEST", "MAX_THRESHOLDS", "OUTCOMES", "Thresholds"]
-
 OUTCOMES = ("true_positives", "false_positives", "true_negatives", "false_negatives")
 MAX_THRESHOLDS = 1_000_000  # evenly spaced; each is a number of the constructor's
 LOWEST = -1e10  # a threshold below all scores

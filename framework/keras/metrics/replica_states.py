@@ -10,8 +10,6 @@ from tapewright.ops.array.joining import concat
 from tapewright.ops.array.shape import reshape
 from tapewright.ops.collective import all_reduce
 
-__all__ = ["aggregated_states"]
-
 
 @contextmanager
 def aggregated_states(metrics):

@@ -13,8 +13,6 @@ from . import accuracy, correlation, probabilistic, regression
 from .metric import Metric
 from .reduction import MeanMetricWrapper
 
-__all__ = ["deserialize", "get", "resolve", "serialize"]
-
 _SHORT = {
     "bce": probabilistic.BinaryCrossentropy,
     "mae": regression.MeanAbsoluteError,

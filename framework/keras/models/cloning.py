@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["clone_model"]
-
 
 def clone_model(
     model: Model,

@@ -13,8 +13,6 @@ from .functional import FunctionalGraph
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
 
-__all__ = ["Function"]
-
 
 class Function(Operation):
     """Graph of layers and ops that computes ``outputs`` from ``inputs``.

@@ -15,8 +15,6 @@ from tapewright.layers.base.input_layer import Input, InputLayer
 from tapewright.layers.base.layer import Layer
 from tapewright.layers.base.symbolic_tensor import KerasTensor, node_of
 
-__all__ = ["FunctionalGraph", "get_source_inputs", "sole", "standardized"]
-
 
 def get_source_inputs(tensor: Any) -> list[KerasTensor]:
     """Return the inputs that a symbolic tensor is computed from, found depth first.

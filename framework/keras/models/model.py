@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
     from tapewright.core.tensor import Tensor
 
-__all__ = ["Model", "model_from_json"]
-
 
 class Model(Trainer, Layer):
     """Network of layers that can be trained with `fit`, saved and called.

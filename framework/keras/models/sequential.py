@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from tapewright.core.tensor import Tensor
 
-__all__ = ["Sequential"]
-
 
 class Sequential(Model):
     """Linear stack of layers, each called on the outputs of the previous one.

@@ -24,19 +24,6 @@ from tapewright.ops.convolution import pooling, windows
 from .operation import OperationFamily
 from .promotion import keep_dtype, promote, to_floating
 
-__all__ = [
-    "adaptive_average_pool",
-    "adaptive_max_pool",
-    "average_pool",
-    "conv",
-    "conv_transpose",
-    "depthwise_conv",
-    "fold",
-    "max_pool",
-    "separable_conv",
-    "unfold",
-]
-
 operation = OperationFamily(__name__, "nn")
 
 

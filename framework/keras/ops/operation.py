@@ -32,17 +32,6 @@ from tapewright.serialization import registry
 
 from .promotion import promote, to_floating
 
-__all__ = [
-    "ANY",
-    "FLOATS",
-    "NUMBERS",
-    "OperationDef",
-    "OperationFamily",
-    "REALS",
-    "TRANSLATIONS",
-    "find_class",
-]
-
 PREFIX = "keras.ops."  # of the functions' names
 _CHANNELS_LAST = "channels_last"
 

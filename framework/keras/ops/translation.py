@@ -31,8 +31,6 @@ from . import (
 )
 from .operation import ANY, FLOATS, NUMBERS, REALS, TRANSLATIONS
 
-__all__ = ["translate", "translate_function"]
-
 _FUNCTIONS = {}  # name of a function of several ops -> rule
 
 

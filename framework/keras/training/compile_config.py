@@ -5,8 +5,6 @@ from tapewright.serialization.load_errors import load_error
 
 from ..files.keras_objects import serialize_keras_object
 
-__all__ = ["arguments_of_compile", "compile_config"]
-
 _FAMILIES = {
     "optimizer": "optimizer",
     "loss": "loss",

@@ -19,8 +19,6 @@ from ..metrics import Mean
 from ..metrics.serialization import name_for_labels
 from .output_structure import OutputStructure, batch_size_of, check_names
 
-__all__ = ["CompileLoss", "sum_of", "track_loss"]
-
 
 class CompileLoss(Trackable):
     """Weighted sum of the losses of all outputs.

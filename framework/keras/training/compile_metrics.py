@@ -6,8 +6,6 @@ from tapewright.core.trackable import Trackable, assign_pending
 from ..metrics.serialization import resolve as resolve_metric
 from .output_structure import OutputStructure
 
-__all__ = ["CompileMetrics"]
-
 
 class CompileMetrics(Trackable):
     """The metrics of all outputs; ``weighted_metrics`` receive the sample weights."""

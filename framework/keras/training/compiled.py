@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from ..metrics.metric import Metric
 
-__all__ = ["Compiled", "CompiledModel"]
-
 
 class CompiledModel:
     """The part of a `Trainer` that holds the optimizer, losses and metrics."""

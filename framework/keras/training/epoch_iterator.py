@@ -17,8 +17,6 @@ from .data_adapters.array_adapter import ArrayAdapter
 from .data_adapters.data_adapter_utils import as_arrays
 from .replicas import Replicas
 
-__all__ = ["EpochIterator"]
-
 _END = object()
 
 

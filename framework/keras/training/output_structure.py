@@ -8,8 +8,6 @@ from tapewright.core.nest import flatten, is_nested, map_structure, pack
 from tapewright.ops.array.shape import shape as shape_of
 from tapewright.ops.ragged.ragged_tensor import RaggedTensor
 
-__all__ = ["OutputStructure", "batch_size_of", "check_names"]
-
 
 class OutputStructure:
     """The outputs of a model as a list, to which labels, weights and losses are aligned.

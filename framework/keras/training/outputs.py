@@ -9,8 +9,6 @@ from tapewright.ops.array.joining import concat
 from tapewright.ops.sparse.sparse_tensor import SparseTensor
 from tapewright.ops.sparse.structure import concat as sparse_concat
 
-__all__ = ["Outputs"]
-
 # Bytes of outputs that wait on a GPU before they are copied.
 WAITING = 64 << 20
 

@@ -5,8 +5,6 @@ Several processes execute each step together, each with its part of the batch: s
 single batches call their `Replicas` wherever one process and several differ.
 """
 
-__all__ = ["Replicas"]
-
 
 class Replicas:
     """A single process, and the interface of several."""

@@ -18,8 +18,6 @@ from tapewright.serialization.constructor_arguments import is_own
 from ..callbacks.callback import LambdaCallback
 from .replicas import Replicas
 
-__all__ = ["SeveralReplicas"]
-
 SAMPLES = 16  # rows of arrays that workers compare
 
 

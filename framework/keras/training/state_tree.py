@@ -3,8 +3,6 @@
 from tapewright.core.messages.argument_validation import one_of
 from tapewright.core.state.stateless_scope import paired
 
-__all__ = ["assign_state_tree", "state_tree"]
-
 FORMATS = {
     "backend_tensor": lambda v: v._tw_read_uncast(),
     "numpy_array": lambda v: v.numpy(),

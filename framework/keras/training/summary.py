@@ -14,8 +14,6 @@ from tapewright.layers.base.summary_rows import (
 
 from ..config import is_interactive_logging_enabled
 
-__all__ = ["print_summary", "summary_html"]
-
 # The widths of the columns that fill a line of 80, as Keras chooses them.
 _WIDTHS = {
     ("Layer (type)", "Output Shape", "Param #"): (33, 24, 15),

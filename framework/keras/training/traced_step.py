@@ -7,8 +7,6 @@ from tapewright.core.interpreters import converted
 from tapewright.core.nest import flatten
 from tapewright.core.state.replica_context import in_replica_context, replica_context
 
-__all__ = ["TracedStep", "TracedSteps", "execute_steps"]
-
 # After so many traces a step is traced for all sizes.
 _TRACES = 4
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["TrainSteps"]
-
 
 class TrainSteps(CompiledModel):
     """The part of a `Trainer` that runs a single step."""

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from ..callbacks.callback import Callback
     from ..callbacks.history import History
 
-__all__ = ["Trainer"]
-
 
 class Trainer(TrainSteps):
     """The part of a `Model` that trains it and runs it on data."""

@@ -25,8 +25,6 @@ from .train_steps import TrainSteps
 from .worker_content import gather_content
 from .workers import workers_of
 
-__all__ = ["TrainingState"]
-
 
 class TrainingState:
     """The state of the current call of `fit` of a model.

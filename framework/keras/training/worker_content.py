@@ -19,8 +19,6 @@ from tapewright.core.errors import SavingError, as_saving_error
 from tapewright.formats.checkpoints.checkpoint_file import Content
 from tapewright.formats.checkpoints.state_codec import encode_state
 
-__all__ = ["content_for_worker", "count_workers", "gather_content"]
-
 PREFIX = "workers/"
 DATA = ("batches", "validation")  # states that are positions in data
 

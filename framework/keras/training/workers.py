@@ -7,8 +7,6 @@ lines, and writes and reads files for all.
 from tapewright.core.communication.communicator import Communicator
 from tapewright.core.communication.job import communicator
 
-__all__ = ["from_first_worker", "is_first_worker", "workers_of"]
-
 _ALONE = Communicator()
 
 

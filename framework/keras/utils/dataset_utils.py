@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from tapewright.core.typing import TensorLike
 
-__all__ = ["split_dataset", "timeseries_dataset_from_array"]
-
 
 def split_dataset(
     dataset: Any,

@@ -32,12 +32,6 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Any
 
-__all__ = [
-    "audio_dataset_from_directory",
-    "image_dataset_from_directory",
-    "text_dataset_from_directory",
-]
-
 _IMAGES = (".bmp", ".gif", ".jpeg", ".jpg", ".png")
 _CHANNELS = {"grayscale": 1, "rgb": 3, "rgba": 4}
 

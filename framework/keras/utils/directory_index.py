@@ -11,8 +11,6 @@ import numpy as np
 
 from ..config import is_interactive_logging_enabled
 
-__all__ = ["Index", "files_below", "index_directory", "report"]
-
 _LABEL_MODES = ("int", "categorical", "binary", None)
 _SUBSETS = ("training", "validation", "both", None)
 

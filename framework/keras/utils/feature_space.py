@@ -34,8 +34,6 @@ from ..files.keras_objects import deserialize_keras_object, serialize_keras_obje
 from ..files.save_and_load import save_model
 from ..ops.arrays import concatenate
 
-__all__ = ["FeatureSpace"]
-
 KINDS = (
     "float", "float_discretized", "float_normalized", "float_rescaled",
     "integer_categorical", "integer_hashed", "string_categorical", "string_hashed",

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
-__all__ = ["get_file"]
-
 
 def get_file(
     fname: str | None = None,

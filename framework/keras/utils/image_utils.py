@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from tapewright.core.typing import DTypeLike
     from tapewright.storage.records.images import Image
 
-__all__ = ["array_to_img", "img_to_array", "load_img", "save_img", "smart_resize"]
-
 _INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "hamming", "box", "lanczos")
 _MODES = {"grayscale": "L", "rgb": "RGB", "rgba": "RGBA"}
 _GRAYSCALE = ("L", "I;16", "I")  # modes that `color_mode="grayscale"` keeps

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Any
 
-__all__ = ["model_to_dot", "plot_model"]
-
 _DIRECTIONS = ("TB", "BT", "LR", "RL")
 _SPLINES = ("ortho", "curved", "spline", "polyline", "line")
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from tapewright.core.messages.suggestions import suggestion
 
-__all__ = ["Config"]
-
 
 class Config(MutableMapping[str, Any]):
     """Dict of named values that are also attributes, and that can be frozen.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-__all__ = ["normalize", "pad_sequences", "to_categorical"]
-
 
 def to_categorical(x: Any, num_classes: int | None = None) -> np.ndarray[Any, Any]:
     """Convert integer labels to one-hot rows, in NumPy.

@@ -13,8 +13,6 @@ from tapewright.serialization.constructor_call import constructor_call
 
 from ..callbacks.console import Bar, epoch_line, is_live, say
 
-__all__ = ["Progbar"]
-
 
 class Progbar:
     """Progress bar with values; one line at the end if the output is not a terminal.

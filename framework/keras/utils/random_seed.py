@@ -8,8 +8,6 @@ import numpy as np
 
 from tapewright.ops.random.generators import set_seed
 
-__all__ = ["set_random_seed"]
-
 
 def set_random_seed(seed: int) -> None:
     """Set the seeds of Python's ``random``, NumPy's global generator, and tapewright.

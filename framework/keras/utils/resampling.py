@@ -13,8 +13,6 @@ from tapewright.io.host_ops import host_op
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
 
-__all__ = ["resample", "resampled"]
-
 ZEROS = 32  # of the sinc on each side
 BLOCK = 1 << 14  # samples at a time, so that the weights stay in the cache
 

@@ -10,8 +10,6 @@ from .conversion import cast
 from .gather import gather_p, scatter_rows
 from .joining import concat
 
-__all__ = []
-
 
 def dense(slices):
     """Convert `IndexedSlices` to a dense tensor, or to an array if they hold arrays.

@@ -29,16 +29,6 @@ from tapewright.core.tensor import (
 )
 from tapewright.core.typing import DTypeLike
 
-__all__ = [
-    "arange",
-    "filled",
-    "get_static_value",
-    "known_as_sizes",
-    "known_result",
-    "known_sizes",
-    "size_tensor",
-]
-
 
 @primitive(no_gradient=True)
 def sizes(xp, *, values, dtype: DTypeLike = "int32"):

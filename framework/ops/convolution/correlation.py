@@ -48,9 +48,6 @@ from .im2col import (
 )
 from .windows import Padding, positions
 
-__all__ = []  # the public names are those of `convolution`
-
-
 # ---------------------------------------------------------------------- the three ops
 
 

@@ -18,15 +18,6 @@ from tapewright.core.hardware.parallel import parallel_for, threads_for
 from .im2col import GPU_BLOCK, Room, columns_size, meetings, product, unroll
 from .windows import positions
 
-__all__ = [
-    "are_small",
-    "by_groups",
-    "convolve_groups",
-    "filter_gradient_of_groups",
-    "group_columns_size",
-    "input_gradient_of_groups",
-]
-
 # Numbers in one block of columns: they and what they are made of stay near the core.
 BLOCK = 1 << 19
 # Rows that are long enough for a product for each position along the width.

@@ -15,22 +15,6 @@ from tapewright.core.hardware.parallel import parallel_for
 
 from .windows import positions
 
-__all__ = [
-    "Room",
-    "as_adjoint",
-    "blocks_of",
-    "clear_around",
-    "columns",
-    "columns_size",
-    "has_thin_output",
-    "matrices",
-    "meetings",
-    "product",
-    "shared_taps",
-    "turned",
-    "unroll",
-]
-
 # Numbers in one block of columns: enough for a product at full speed, no more memory.
 BLOCK, GPU_BLOCK = 1 << 22, 1 << 26
 # Numbers in the piece of an image that is transposed at a time.

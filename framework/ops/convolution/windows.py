@@ -24,9 +24,6 @@ from tapewright.core.shapes.symbolic_dim import is_symbolic
 from tapewright.core.tensor import Tensor, TensorSpec
 from tapewright.core.typing import Axis, Kernel, Op, P, TensorLike, as_shape
 
-__all__ = []  # nothing of TensorFlow's: its names are those of the files above
-
-
 # ------------------------------------------------------------------ window arithmetic
 
 

@@ -16,8 +16,6 @@ from ..math.comparison import less_equal, where
 from ..math.elementwise import abs, exp, square
 from ..math.reduction import reduce_sum
 
-__all__ = []  # the public name is `keras.ops.image.gaussian_blur`
-
 
 def gaussian_blur(
     images: Tensor, kernel_size: Sequence[int], sigma: TensorLike

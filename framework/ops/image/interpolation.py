@@ -34,9 +34,6 @@ from ..math.reduction import reduce_max, reduce_min, reduce_sum
 from ..math.smooth import sinc
 from .resampling import KERNELS
 
-__all__ = ["interpolate", "map_coordinates", "scale_and_translate"]
-
-
 # -------------------------------------------------------------------------- coordinates
 
 FILL_MODES = ("constant", "nearest", "wrap", "mirror", "reflect")

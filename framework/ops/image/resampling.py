@@ -19,8 +19,6 @@ from tapewright.core.typing import Axis, TensorLike
 
 from ..convolution.windows import at, resized, spatial_op
 
-__all__ = []  # the public name is `image.resize`
-
 # From so many repetitions on one call for all is quicker than one for each.
 MANY = 64
 

@@ -25,8 +25,6 @@ from ..linalg.linear_systems import solve
 from ..math.comparison import equal, greater_equal, less, logical_and, where
 from ..math.elementwise import abs, clip_by_value, floor, sign
 
-__all__ = ["affine_transform"]
-
 FILL_MODES = ("constant", "nearest", "reflect", "wrap")
 INTERPOLATIONS = ("bilinear", "nearest")
 

@@ -40,8 +40,6 @@ from ..math.reduction import reduce_any, reduce_max
 from .contraction import einsum
 from .matmul import adjoint, beside, matmul_p
 
-__all__ = []
-
 # What happens to the limits that `over_gaps` cannot know: the backward pass adds them
 # ("added"); it does not, and there may be limits if the values have cotangents ("values"),
 # or even if they have not, since they may be those of another call ("unknown").

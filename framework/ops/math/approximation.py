@@ -18,17 +18,6 @@ from tapewright.core.rules import elementwise
 from tapewright.core.tensor import Tensor
 from tapewright.core.typing import Kernel, Op, P
 
-__all__ = [
-    "WHOLE",
-    "either",
-    "in_blocks",
-    "in_double",
-    "in_parts",
-    "polynomial",
-    "ratio",
-    "special_function",
-]
-
 
 def special_function(
     **traits: Unpack[ElementwiseTraits],

@@ -19,9 +19,6 @@ from .approximation import either, in_double, polynomial, special_function
 from .elementwise import BOTH, UNARY, divide_no_nan, square
 from .trigonometry import hypot, hypot_slope, tanh
 
-__all__ = ["log_cosh", "logaddexp", "sinc", "squareplus", "tanh_shrink"]
-
-
 # ------------------------------------------------------- logarithms of sums of powers
 
 

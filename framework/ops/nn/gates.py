@@ -25,21 +25,6 @@ from ..math.comparison import greater, less, where
 from ..math.elementwise import abs
 from ..math.trigonometry import tanh, tanh_slope
 
-__all__ = [
-    "are_near",
-    "keep_sigmoids",
-    "kept_tanhs",
-    "rest_of_sigmoid",
-    "sigmoid_parts",
-    "sigmoids",
-    "slope_of_tanh",
-    "smallest",
-    "tanh_and_slope",
-    "tanh_parts",
-    "tanhs",
-    "true_entries",
-]
-
 FAR = 1 - 2.0**-10  # from here on more than 10 bits of the difference from 1 are lost
 _SURELY_NEAR, _SLOPE_AT_FAR = 3.8, 2.0**-9  # the argument is a bit less there
 

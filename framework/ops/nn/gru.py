@@ -42,8 +42,6 @@ from .recurrence import (
     with_dtype_of,
 )
 
-__all__ = ["gru"]
-
 # The inputs are in the order n, z, r, and the gates n, z, r, k: so that what goes back to
 # the inputs, and what goes back through the kernel, stand side by side.
 

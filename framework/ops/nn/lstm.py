@@ -45,8 +45,6 @@ from .recurrence import (
     with_dtype_of,
 )
 
-__all__ = ["lstm"]
-
 
 @primitive(name="lstm_steps", multiple=True, same_dtype=(), ignores_float_errors=True)
 def _lstm(xp, *values: TensorLike):

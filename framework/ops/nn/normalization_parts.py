@@ -15,8 +15,6 @@ import numpy as np
 
 from tapewright.core.hardware.parallel import parallel_for, parallel_map
 
-__all__ = ["standardize_parts", "standardize_parts_grad"]
-
 LEAST = 1 << 18  # entries of an array that is worked on in parts
 PART = 1 << 18  # entries of a part
 WIDE = 1 << 10  # entries of a long row

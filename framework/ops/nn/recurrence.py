@@ -25,21 +25,6 @@ from ..linalg.matmul import affine, matmul, matmul_p
 from ..math.comparison import greater, masked
 from ..math.scan import cumsum
 
-__all__ = [
-    "check_cell",
-    "driven_by",
-    "linear_pair",
-    "longer",
-    "only_counted",
-    "outer",
-    "projected",
-    "sequences",
-    "skipped",
-    "time_first",
-    "time_steps",
-    "with_dtype_of",
-]
-
 
 def linear_pair(name, backwards, forwards, by_coefficients, states):
     """Make the VJP of a cell as a primitive, and its transpose, the JVP: ``(vjp, jvp)``.

@@ -33,8 +33,6 @@ from .recurrence import (
     with_dtype_of,
 )
 
-__all__ = ["simple_rnn"]
-
 ACTIVATIONS = ("tanh", "relu", "linear")
 
 

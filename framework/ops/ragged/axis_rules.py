@@ -24,8 +24,6 @@ from .elementwise import OP_RULES
 from .ragged_rows import count_of
 from .ragged_tensor import RaggedTensor
 
-__all__: list[str] = []
-
 
 def _only(op, axis, rank):
     """Return one axis, counted from 0."""

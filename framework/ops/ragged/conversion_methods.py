@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Self
 
-__all__ = ["ConversionMethods"]
-
 
 class ConversionMethods(FactoryMethods):
     """See `RaggedTensor`."""

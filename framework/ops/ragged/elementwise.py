@@ -21,8 +21,6 @@ from .row_splits import check_equal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["FUNCTION_RULES", "OP_RULES", "OpMethods", "same_splits"]
-
 Rows = TypeVar("Rows", bound=RaggedRows)
 
 # op -> rule(inputs, attributes) for ops that are not entry by entry; see `rules.py` and

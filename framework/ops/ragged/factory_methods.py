@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Self
 
-__all__ = ["FactoryMethods"]
-
 
 class FactoryMethods(RaggedRows):
     """See `RaggedTensor`."""

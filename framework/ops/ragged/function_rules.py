@@ -22,8 +22,6 @@ from ..nn.dropout import dropout
 from .elementwise import FUNCTION_RULES
 from .ragged_tensor import RaggedTensor
 
-__all__: list[str] = []
-
 
 def _of_flat_values(function):
     """Return the rule of an element-wise function, or of one that replaces the entries."""

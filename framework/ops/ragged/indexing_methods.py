@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Self
 
-__all__ = ["IndexingMethods"]
-
 
 class IndexingMethods(RaggedRows):
     """See `RaggedTensor`."""

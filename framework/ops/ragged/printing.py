@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["text_of_rows"]
-
 
 def text_of_rows(x: Any) -> str:
     """Format rows as TensorFlow prints them: like NumPy arrays, with commas.

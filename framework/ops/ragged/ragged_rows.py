@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Self
 
-__all__ = ["RaggedRows", "as_values", "count_of"]
-
 
 class RaggedRows(CompositeTensor, Operators):
     """Base of `RaggedTensor`: values and row splits, or packed rows of strings."""

@@ -26,8 +26,6 @@ from .elementwise import OpMethods
 from .indexing_methods import IndexingMethods
 from .printing import text_of_rows
 
-__all__ = ["RaggedTensor", "RaggedTensorSpec", "from_packed"]
-
 
 class RaggedTensor(ConversionMethods, IndexingMethods, OpMethods):
     """Tensor with rows of different lengths: concatenated `values`, cut at `row_splits`.

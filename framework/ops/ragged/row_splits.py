@@ -21,16 +21,6 @@ from ..array.joining import pad
 from ..array.segment import known_values
 from ..math.scan import cumsum
 
-__all__ = [
-    "check_equal",
-    "checked_rowids",
-    "checked_splits",
-    "longest_row",
-    "positions_in_rows",
-    "row_numbers",
-    "splits_of_lengths",
-]
-
 
 @primitive(may_raise=True, no_gradient=True, view=True)
 def checked_splits(xp, splits: TensorLike, count: IntLike):

@@ -32,9 +32,6 @@ from .elementwise import OP_RULES, same_splits
 from .ragged_tensor import RaggedTensor
 from .row_splits import longest_row
 
-__all__: list[str] = []
-
-
 # ---------------------------------------------------------------------- reductions
 
 

@@ -30,14 +30,6 @@ from ..math.scan import cumsum
 from .distributions import checked_bounds, draw_uniform
 from .generators import one_stream
 
-__all__ = [
-    "all_candidate_sampler",
-    "compute_accidental_hits",
-    "fixed_unigram_candidate_sampler",
-    "log_uniform_candidate_sampler",
-    "uniform_candidate_sampler",
-]
-
 
 class SampledCandidates(NamedTuple):
     """Result of a candidate sampler."""

@@ -39,23 +39,6 @@ from .philox import (
     random_uniform,
 )
 
-__all__ = [
-    "Stream",
-    "checked_bounds",
-    "checked_floating",
-    "checked_logits",
-    "checked_rates",
-    "draw_binomial",
-    "draw_categorical",
-    "draw_gamma",
-    "draw_normal",
-    "draw_poisson",
-    "draw_shuffled",
-    "draw_uniform",
-    "has_value",
-    "random_gamma_grad",
-]
-
 
 class Stream(NamedTuple):
     """Source of the numbers of one draw; see `philox`."""

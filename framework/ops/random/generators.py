@@ -48,22 +48,6 @@ from .distributions import (
 )
 from .philox import NUMBERS, random_seeds, random_uniform
 
-__all__ = [
-    "Generator",
-    "check_algorithm",
-    "create_rng_state",
-    "drawing_from",
-    "get_global_generator",
-    "is_lent",
-    "key_of_seed",
-    "on_the_host",
-    "one_stream",
-    "set_global_generator",
-    "set_seed",
-    "start_of",
-    "stateless_stream",
-]
-
 
 class Generator:
     """Random number generator: a key, and a counter that each draw advances.

@@ -40,19 +40,6 @@ from tapewright.core.typing import (
 from ..array.indexing import getitem
 from ..array.joining import stack
 
-__all__ = [
-    "dropout_mask",
-    "random_binomial",
-    "random_categorical",
-    "random_integers",
-    "random_normal",
-    "random_permutation",
-    "random_poisson",
-    "random_seeds",
-    "random_standard_gamma",
-    "random_uniform",
-]
-
 # What the seed of a stateless draw is for: numbers, or seeds of further draws.
 GENERATOR, NUMBERS, SPLIT, FOLD_IN = range(4)
 

@@ -15,8 +15,6 @@ from ..array.conversion import cast
 from ..array.joining import pad
 from .window_functions import hamming_window, hann_window, stft
 
-__all__ = []  # the public name is `keras.ops.stft`
-
 WINDOWS = {"hann": hann_window, "hamming": hamming_window}
 
 

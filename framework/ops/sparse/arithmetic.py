@@ -36,16 +36,6 @@ from .coordinates import (
 )
 from .sparse_tensor import SparseTensor, as_sparse
 
-__all__ = [
-    "add",
-    "map_values",
-    "maximum",
-    "minimum",
-    "reduce_max",
-    "reduce_sum",
-    "softmax",
-]
-
 
 def add(a: Any, b: Any, threshold: TensorLike = 0) -> Any:
     """Add two tensors of which at least one is sparse: ``a + b``.

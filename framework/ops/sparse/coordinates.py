@@ -25,14 +25,6 @@ from ..math.elementwise import floordiv, floormod
 if TYPE_CHECKING:
     from .sparse_tensor import SparseTensor
 
-__all__ = [
-    "columns_as_indices",
-    "columns_of",
-    "coordinates",
-    "linear_indices",
-    "sizes_of",
-]
-
 
 def sizes_of(who: str, x: SparseTensor) -> tuple[Any, ...]:
     """Return the dense shape as numbers or symbolic sizes.

@@ -25,8 +25,6 @@ from .coordinates import (
 )
 from .sparse_tensor import SparseTensor, as_sparse
 
-__all__ = ["eye", "from_dense", "to_dense", "to_indicator"]
-
 
 def from_dense(tensor: TensorLike, name: str | None = None) -> SparseTensor:
     """Convert a dense tensor to a sparse tensor of its nonzero entries.

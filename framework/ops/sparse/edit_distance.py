@@ -21,8 +21,6 @@ from tapewright.core.typing import ShapeLike, TensorLike
 from .coordinates import sizes_of
 from .sparse_tensor import SparseTensor, as_sparse
 
-__all__ = ["edit_distance"]
-
 
 def edit_distance(
     hypothesis: SparseTensor,

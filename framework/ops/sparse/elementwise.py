@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from tapewright.core.shapes.tensor_shape import TensorShape
     from tapewright.core.typing import TensorLike
 
-__all__ = ["OP_RULES", "OpMethods"]
-
 # op -> rule(*inputs, **attributes) for ops that are not entry by entry.
 OP_RULES: dict[Any, Any] = {}
 

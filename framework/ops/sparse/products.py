@@ -37,16 +37,6 @@ from .coordinates import (
 from .elementwise import OP_RULES
 from .sparse_tensor import SparseTensor, as_sparse
 
-__all__ = [
-    "bincount",
-    "embedding_lookup_sparse",
-    "safe_embedding_lookup_sparse",
-    "segment_mean",
-    "segment_sqrt_n",
-    "segment_sum",
-    "sparse_dense_matmul",
-]
-
 
 def sparse_dense_matmul(
     sp_a: Any,

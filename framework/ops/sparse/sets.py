@@ -21,8 +21,6 @@ from ..array.shape import reshape
 from .coordinates import linear_indices, sizes_of
 from .sparse_tensor import SparseTensor, as_sparse
 
-__all__ = ["difference", "intersection", "size", "union"]
-
 
 def intersection(
     a: TensorLike | SparseTensor, b: TensorLike | SparseTensor,

@@ -34,8 +34,6 @@ from ..array.creation import zeros_like
 from ..array.joining import concat
 from .elementwise import OpMethods
 
-__all__ = ["SparseTensor", "SparseTensorSpec", "as_sparse"]
-
 
 class SparseTensor(OpMethods):
     """Sparse tensor, stored as the indices and values of some entries; all others are zero.

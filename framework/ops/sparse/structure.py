@@ -48,20 +48,6 @@ from .coordinates import (
 )
 from .sparse_tensor import SparseTensor, as_sparse
 
-__all__ = [
-    "concat",
-    "expand_dims",
-    "fill_empty_rows",
-    "mask",
-    "reorder",
-    "reset_shape",
-    "reshape",
-    "retain",
-    "slice",
-    "split",
-    "transpose",
-]
-
 
 def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
     """Sort the entries by their indices, row by row.

@@ -9,8 +9,6 @@ import numpy as np
 from tapewright.core.dtypes import kind_of
 from tapewright.core.text import row
 
-__all__ = ["array_text"]
-
 # As in C; other characters than those of ASCII stay.
 _ESCAPES = {i: f"\\{i:03o}" for i in (*range(32), 127)}
 _ESCAPES |= {ord(c): f"\\{c}" for c in "\\'\""}

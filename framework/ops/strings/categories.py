@@ -28,14 +28,6 @@ from .entries import string_op
 from .fingerprints import CROSS_KEY, cat, farm, sip
 from .packing import pack, unpack
 
-__all__ = [
-    "fingerprint",
-    "hashed_cross",
-    "pack_vocabulary",
-    "vocabulary_counts",
-    "vocabulary_lookup",
-]
-
 TABLES = 128  # kept at a time
 
 

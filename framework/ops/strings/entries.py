@@ -13,8 +13,6 @@ from tapewright.core.tensor import Tensor
 from tapewright.core.text import make_text
 from tapewright.core.typing import Array, Kernel, Op, P
 
-__all__ = ["map_numbers", "map_text", "string_op"]
-
 
 def string_op(
     **traits: Unpack[ElementwiseTraits],

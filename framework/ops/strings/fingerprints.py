@@ -16,8 +16,6 @@ import numpy as np
 
 from tapewright.core.typing import Array
 
-__all__ = ["CROSS_KEY", "cat", "farm", "murmur", "sip"]
-
 MASK = (1 << 64) - 1
 K0, K1, K2 = 0xC3A5C85C97CB3127, 0xB492B66FBE98F273, 0x9AE16A3B2F90404F
 MUL = 0xC6A4A7935BD1E995  # of MurmurHash

@@ -22,17 +22,6 @@ from tapewright.core.typing import IntLike, TensorLike
 
 from .entries import map_numbers, map_text, string_op
 
-__all__ = [
-    "pack",
-    "pack_rows",
-    "packed_joined",
-    "packed_lengths",
-    "packed_to_matrix",
-    "packed_values",
-    "refuse_to_map",
-    "unpack",
-]
-
 
 def pack(entries: Sequence[bytes]) -> bytes:
     """Pack strings into one, from which `unpack` restores them."""

@@ -9,8 +9,6 @@ import numpy as np
 
 from tapewright.core.errors import InvalidArgumentError
 
-__all__ = ["bmp_array"]
-
 
 def bmp_array(who: str, data: bytes, channels: int) -> np.ndarray[Any, Any]:
     """Decode a BMP file to uint8 ``[height, width, channels]``, ``channels`` 0, 3 or 4.

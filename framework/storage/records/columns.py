@@ -6,8 +6,6 @@ from tapewright.core.errors import InvalidArgumentError
 
 from .lines import split_row
 
-__all__ = ["Columns", "infer_default"]
-
 DTYPES = [np.dtype(n) for n in ("float32", "float64", "int32", "int64", "object")]
 
 

@@ -9,8 +9,6 @@ from functools import cache
 
 import numpy as np
 
-__all__ = ["crc32c", "masked_crc32c"]
-
 POLYNOMIAL = 0x82F63B78
 ROW = 1024  # bytes of a row; the table of their parts has 1 MB
 BLOCK = 64  # rows of one gather, whose memory stays in the cache

@@ -16,8 +16,6 @@ from tapewright.core.errors import InvalidArgumentError
 
 from .images import check_pixels, pillow, reading
 
-__all__ = ["gif_array"]
-
 EXTENSION, IMAGE = 0x21, 0x2C
 GRAPHIC_CONTROL = b"\xf9\x04"
 INTERLACED, HAS_TABLE = 0x40, 0x80

@@ -26,19 +26,6 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-__all__ = [
-    "check_pixels",
-    "decoded_image",
-    "encode_jpeg",
-    "format_of",
-    "jpeg_array",
-    "jpeg_shape",
-    "opened_image",
-    "pillow",
-    "reading",
-    "webp_array",
-]
-
 SIGNATURES = {
     b"\xff\xd8\xff": "JPEG",
     b"\x89PNG\r\n\x1a\n": "PNG",

@@ -14,16 +14,6 @@ from tapewright.core.errors import DataLossError, InvalidArgumentError
 
 from .paths import file_errors
 
-__all__ = [
-    "check_compression",
-    "open_compressed",
-    "read_fixed",
-    "read_lines",
-    "read_rows",
-    "skip_to",
-    "split_row",
-]
-
 PIECE = 1 << 16
 COMPRESSIONS = "", "GZIP", "ZLIB"
 

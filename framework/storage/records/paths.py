@@ -16,8 +16,6 @@ from tapewright.core.errors import (
     UnknownError,
 )
 
-__all__ = ["as_path", "expand_pattern", "file_errors"]
-
 SEPARATORS = tuple(filter(None, (os.sep, os.altsep)))
 ERRORS = [
     (FileNotFoundError, NotFoundError),

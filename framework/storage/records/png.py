@@ -14,8 +14,6 @@ import numpy as np
 
 from .images import opened_image, reading
 
-__all__ = ["encode_png", "png_array"]
-
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 END = b"IEND\xae\x42\x60\x82"
 Array = np.ndarray[Any, Any]

@@ -16,8 +16,6 @@ from .crc32c import masked_crc32c
 from .lines import open_compressed, skip_to
 from .paths import file_errors
 
-__all__ = ["RecordWriter", "put_record", "read_records"]
-
 MOST = 1 << 31  # bytes of a record
 
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from tapewright.core.errors import InvalidArgumentError
 
-__all__ = ["wav_file", "wav_samples"]
-
 PCM, BITS = 1, 16
 # Of the chunk "fmt ": kind, channels, rate, bytes a second, block, bits.
 FORMAT = "<HHIIHH"

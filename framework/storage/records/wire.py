@@ -9,24 +9,6 @@ import numpy as np
 
 from tapewright.core.errors import InvalidArgumentError
 
-__all__ = [
-    "FIXED32",
-    "FIXED64",
-    "LENGTH",
-    "VARINT",
-    "check",
-    "fields",
-    "map_entries",
-    "packed_float",
-    "packed_varints",
-    "put_bytes",
-    "put_int",
-    "put_packed_varints",
-    "put_varint",
-    "read_varint",
-    "signed",
-]
-
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 
 

@@ -12,8 +12,6 @@ from typing import NamedTuple
 from ...program.index_maps import Affine
 from ..accesses import row_major
 
-__all__ = ["Contraction", "ContractionLoop", "Phase", "Reach", "contraction_of"]
-
 MOST_PHASES = 27
 # Rows that are a multiple of so many entries apart share few lines of a cache; a copy keeps
 # them further apart.

@@ -10,8 +10,6 @@ from typing import NamedTuple
 from .contraction import Contraction, ContractionLoop, Phase, contraction_of
 from .tiling import Tile, can_sum_lanes, tiles_of
 
-__all__ = ["ContractionSchedule", "greatest_divisor", "schedule_of", "schedules_of"]
-
 # Blocks at least, if there is work. Their number does not follow the number of threads,
 # on which sums over parts would then depend.
 BLOCKS = 8

@@ -11,8 +11,6 @@ import numpy as np
 
 from ..accesses import layout_of, row_major
 
-__all__ = ["MOST", "Matrix", "Product", "product_of"]
-
 MOST = 1 << 31  # rows or columns, from which on libraries do not take them
 
 

@@ -10,8 +10,6 @@ import itertools
 import math
 from typing import NamedTuple
 
-__all__ = ["Costs", "Tile", "VectorUnit", "can_sum_lanes", "candidates", "tiles_of"]
-
 MOST_VECTORS, MOST_ROUNDS = 8, 28
 # Multiplications of a contraction for which a tile of the largest size is worth its code.
 LARGE = 1 << 18

@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from ...program.limits import DEFAULTS
 
-__all__ = ["Geometry", "columns", "parts_of", "rows"]
-
 WARP = 32
 THREADS = 256  # of a block
 MOST = 512  # of a block with few others beside it

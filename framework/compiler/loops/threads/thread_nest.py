@@ -13,8 +13,6 @@ from ..nest import Nest, arrays_of
 from ..statements import Load, Store, accesses_in, size_of
 from ..verifier import verify_thread_nest
 
-__all__ = ["ThreadNest"]
-
 
 class ThreadNest(Nest):
     """Several instructions, ``steps``, computed by teams of threads.

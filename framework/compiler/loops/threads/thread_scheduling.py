@@ -20,8 +20,6 @@ from .thread_geometry import columns, parts_of, rows
 from .thread_nest import ThreadNest
 from .thread_statements import Begin, Combine, Fold, Guard, Members
 
-__all__ = ["thread_nests"]
-
 AGAIN = 2 * EXPENSIVE  # the cost of values that each thread may compute for itself
 NEIGHBOURS = 32  # outer indices from which on a whole warp lies along them
 

@@ -4,8 +4,6 @@ from typing import NamedTuple
 
 from ..statements import Scalar
 
-__all__ = ["Begin", "Combine", "Fold", "Guard", "Members"]
-
 
 class Begin(NamedTuple):
     """``out =`` the identity element of ``ufunc``."""

@@ -7,8 +7,6 @@ from tapewright.core.communication.job import communicator
 from ..program import Buffer
 from .call_instructions import Opaque
 
-__all__ = ["AllReduce", "StartAllReduce", "WaitAllReduce"]
-
 
 class AllReduce(Opaque):
     """The operands reduced over all processes, in one message, for the given ``nodes``.

@@ -11,21 +11,6 @@ from tapewright.core.hardware.devices import array_module
 from ..index_maps import product_maps
 from .instruction import Instruction, Memory
 
-__all__ = [
-    "BoundedRead",
-    "Contract",
-    "Copy",
-    "FusedMap",
-    "Index",
-    "Map",
-    "Reduce",
-    "Routine",
-    "View",
-    "identity",
-    "permutation",
-    "read_bounded",
-]
-
 
 def identity(function):
     """Return a key for a function: ``np.add.reduce`` is a new object at each access."""

@@ -2,20 +2,6 @@
 
 from .instruction import Instruction, Memory
 
-__all__ = [
-    "Check",
-    "Draw",
-    "EffectCall",
-    "Gather",
-    "LoadVariable",
-    "Opaque",
-    "RegionCall",
-    "Scatter",
-    "StoreVariable",
-    "Update",
-]
-
-
 # ----------------------------------------------------------------------- whole kernels
 
 

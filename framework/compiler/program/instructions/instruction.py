@@ -8,8 +8,6 @@ defined.
 
 from enum import Enum
 
-__all__ = ["Instruction", "Memory"]
-
 
 class Memory(Enum):
     """The kind of memory that the outputs of an instruction use."""

@@ -10,8 +10,6 @@ from ..program import Buffer, Kind
 from .call_instructions import Opaque
 from .instruction import Instruction, Memory
 
-__all__ = ["Kernel", "around", "axis_of_rows", "bits_of", "kernel_for", "use_kernels"]
-
 
 class Kernel(Instruction, ABC):
     """Generated code for ``replaced``, an instruction that an array module could run.

@@ -6,8 +6,6 @@ array.
 
 import numpy as np
 
-__all__ = ["bits_of", "cast", "kept_bits", "positive_bits", "where"]
-
 _INTEGERS = {4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 _ZEROS = {4: np.zeros((), np.float32), 8: np.zeros(())}
 LARGE = 1 << 15  # entries

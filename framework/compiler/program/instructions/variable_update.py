@@ -13,16 +13,6 @@ from ..lowering.array_functions import NotTraceable
 from ..lowering.array_tracer import ArrayTracer, Builder
 from ..program import Buffer, Kind, Program
 
-__all__ = [
-    "BlockRule",
-    "DeviceUpdate",
-    "Rule",
-    "UpdateGroup",
-    "VariableUpdate",
-    "inline_updates",
-    "updates_in",
-]
-
 
 class VariableUpdate(ABC):
     """A change of variables by gradients: ``update(*gradients)``.

@@ -11,17 +11,6 @@ from tapewright.core.dtypes import kind_of
 from ..instructions.array_instructions import Contract, Copy, Map
 from ..instructions.scalar_functions import cast, where
 
-__all__ = [
-    "FUNCTIONS",
-    "LOOP_FUNCTIONS",
-    "NotTraceable",
-    "UFUNCS",
-    "cast_to",
-    "copy_array",
-    "join_into",
-    "matmul",
-]
-
 
 class NotTraceable(Exception):
     """A kernel, or a call in it, cannot be traced."""

@@ -36,8 +36,6 @@ from .array_functions import (
     matmul,
 )
 
-__all__ = ["ArrayTracer", "Builder", "HOST_FREE", "LoopBuilder"]
-
 
 def _refuse(tracer, *args, **kwargs):
     """Raise `NotTraceable`, and record it, as NumPy may replace the exception by another."""

@@ -42,8 +42,6 @@ from ..instructions.call_instructions import Opaque
 from ..program import Kind
 from .array_functions import NotTraceable
 
-__all__ = ["LOOP_RULES", "LOWERING_RULES"]
-
 # Entries of the rows of zeros that `relu` compares with: long runs, and in the cache.
 ZEROS = 1 << 10
 # Entries of filters from which on windows of one entry are left to products of matrices.

@@ -39,8 +39,6 @@ from .lowering_rules import (
     LOWERING_RULES,
 )
 
-__all__ = ["lower"]
-
 
 def lower(
     graph,

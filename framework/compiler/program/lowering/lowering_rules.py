@@ -31,14 +31,6 @@ from . import convolution_rules, window_rules
 from .array_functions import NotTraceable, copy_array, join_into
 from .array_tracer import HOST_FREE
 
-__all__ = [
-    "CPU_LOOP_RULES",
-    "HOST_RULES",
-    "KERNEL_INSTRUCTIONS",
-    "LOOP_RULES",
-    "LOWERING_RULES",
-]
-
 # Of resampling by loops, whose code grows with both.
 MOST_PARTS, MOST_TERMS = 8, 16
 

@@ -15,8 +15,6 @@ from ..program import Buffer, Kind, Program
 from .array_functions import NotTraceable, copy_into
 from .array_tracer import ArrayTracer, LoopBuilder
 
-__all__ = ["Region", "StepTrace", "trace_steps"]
-
 
 class Region:
     """Row ``t + ahead`` of a sequence in step ``t``, from column ``start`` on."""

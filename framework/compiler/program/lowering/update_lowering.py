@@ -17,8 +17,6 @@ from ..program import Kind
 from .array_functions import NotTraceable
 from .array_tracer import ArrayTracer, LoopBuilder
 
-__all__ = ["lower_updates"]
-
 
 def lower_updates(program):
     """Replace each `Update` whose arithmetic is traced by its instructions.

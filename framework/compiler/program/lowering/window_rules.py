@@ -27,8 +27,6 @@ from tapewright.ops.convolution.windows import (
 from ..instructions.array_instructions import Index, read_bounded
 from .array_functions import NotTraceable
 
-__all__ = ["LOOP_RULES"]
-
 MOST = 64  # taps: code grows with them
 FEW = 4  # taps of which each looks at all before it; more store which one is first
 

@@ -15,13 +15,6 @@ where Python runs between two commits, the variables are copied before the step:
 from ...tracing.graph import Effect, Read, Write, is_value
 from ..instructions.variable_update import VariableUpdate
 
-__all__ = [
-    "commits_once",
-    "fallible_first",
-    "may_fail",
-    "written_variables",
-]
-
 
 def may_fail(node):
     """Return whether a node may raise when it runs."""

@@ -13,8 +13,6 @@ from ..instructions.call_instructions import LoadVariable
 from ..instructions.instruction import Memory
 from .program_rewriter import ProgramRewriter
 
-__all__ = ["buffers_in_other_order", "has_rows", "row_blocks"]
-
 
 def row_blocks(program):
     """Fuse adjacent maps on large arrays of one shape."""

@@ -22,8 +22,6 @@ from ..instructions.all_reduce_instructions import (
 from ..program import Program
 from .atomicity import may_fail
 
-__all__ = ["overlap_all_reduces"]
-
 
 def overlap_all_reduces(program: Program):
     """Join all-reduces into buckets, started early and awaited late.

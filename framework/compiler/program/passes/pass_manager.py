@@ -11,8 +11,6 @@ from ...tracing.graph_verifier import verify_effects, verify_graph
 from ..instructions.variable_update import inline_updates
 from ..verifier import verify_program
 
-__all__ = ["SWITCHES", "graph_stages", "program_stages", "run_passes"]
-
 SWITCHES = (
     *("algebra", "constant_folding", "common_subexpressions"),
     *("pool_first", "cropped_convolutions", "overlap_all_reduces"),

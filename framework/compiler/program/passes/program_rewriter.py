@@ -1,7 +1,5 @@
 """`ProgramRewriter`: changes of a program, collected and then applied at once."""
 
-__all__ = ["ProgramRewriter"]
-
 
 class ProgramRewriter:
     """Replacements of buffers and instructions, which `apply` makes.

@@ -12,8 +12,6 @@ import math
 from ..instructions.array_instructions import Contract, Copy, Map, Reduce, View
 from ..instructions.call_instructions import Draw
 
-__all__ = ["rematerialize"]
-
 
 def rematerialize(program):
     """Recompute products, and maps of them, for readers behind other uses of them."""

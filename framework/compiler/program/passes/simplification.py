@@ -4,8 +4,6 @@ import numpy as np
 
 from .program_rewriter import ProgramRewriter
 
-__all__ = ["drop_unused", "merge_equal", "uniform_constants"]
-
 
 def merge_equal(program):
     """Keep one of several instructions that compute the same from the same operands."""

@@ -7,8 +7,6 @@ for both.
 
 from ...loops.accesses import layout_of
 
-__all__ = ["Addresses", "Root"]
-
 
 class Root:
     """Memory whose address is known when a step is captured: see `DeviceInstance.address`.

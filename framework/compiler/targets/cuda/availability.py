@@ -2,8 +2,6 @@
 
 import functools
 
-__all__ = ["why_unavailable"]
-
 PROBE = 'extern "C" __global__ void probe(int* x) { x[0] = 1; }'
 
 

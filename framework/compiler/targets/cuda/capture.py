@@ -7,8 +7,6 @@ from collections import deque
 from functools import partial
 from operator import call
 
-__all__ = ["captured"]
-
 
 def captured(stream, calls):
     """Return the graph of the work that ``calls``, functions without arguments, enqueue."""

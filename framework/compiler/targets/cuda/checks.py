@@ -9,8 +9,6 @@ from ...program.passes.atomicity import may_fail
 from .segments import can_fail
 from .steps import is_on_device
 
-__all__ = ["checks_first"]
-
 
 def checks_first(program):
     """Move kernels that can fail, and their dependencies, in front of the first change.

@@ -14,8 +14,6 @@ from ...program.instructions.call_instructions import RegionCall, StoreVariable,
 from ...program.passes.atomicity import may_fail
 from .segments import CudaSegment
 
-__all__ = ["Commits", "branch_last"]
-
 
 class Commits:
     """The variables that an executable saves: ``held`` by reference, and ``copied``.

@@ -8,8 +8,6 @@ import numpy as np
 
 from .modules import copy_function
 
-__all__ = ["copies"]
-
 SMALL = 1 << 16  # bytes: larger arrays are copied alone
 ARRAYS = 64  # that one launch copies, with three words each among its arguments
 THREADS, ALIGNMENT = 256, 16

@@ -42,8 +42,6 @@ from .replay import Replay
 from .segments import CudaSegment, can_fail
 from .steps import is_on_device
 
-__all__ = ["CudaExecutable"]
-
 
 class CudaExecutable(SegmentedExecutable):
     """An `Executable` for arrays of the module of the current device."""

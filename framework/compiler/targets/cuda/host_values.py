@@ -16,8 +16,6 @@ from ...program.instructions.call_instructions import (
 )
 from ...program.program import Kind
 
-__all__ = ["draw_first", "find_host_values"]
-
 
 def find_host_values(program):
     """Assign instructions that only need host variables to the host.

@@ -16,16 +16,6 @@ from tapewright.core.dtypes import is_bfloat16
 
 from ...program.instructions.kernel import Kernel
 
-__all__ = [
-    "CudaKernel",
-    "Launch",
-    "Parameter",
-    "STATUS",
-    "c_type",
-    "function_source",
-    "half_name",
-]
-
 # The key of the place of an int32: 0, or the number of the first failure of a replay.
 STATUS = "status"
 

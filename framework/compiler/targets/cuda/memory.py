@@ -20,8 +20,6 @@ from ..numpy.executable import Instance, explained
 from .addresses import Root
 from .copies import copies
 
-__all__ = ["DeviceInstance", "MemoryPlan"]
-
 ALIGNMENT = 256  # bytes: cublasLt and wide loads ask for less
 WORD = 8
 

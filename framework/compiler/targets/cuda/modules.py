@@ -9,15 +9,6 @@ import functools
 from .kernel import Launch, function_source
 from .prelude import PRELUDE
 
-__all__ = [
-    "OPTIONS",
-    "compiled",
-    "copy_function",
-    "copy_source",
-    "numbers_function",
-    "source_of",
-]
-
 OPTIONS = ("--std=c++11",)
 WORDS = 128  # that one launch writes
 

@@ -15,8 +15,6 @@ from ...loops.threads.thread_statements import Begin, Combine, Fold, Guard, Memb
 from .kernel import Launch, Parameter, half_name
 from .scalar_functions import literal, register_type, scalar_function
 
-__all__ = ["steps_on"]
-
 WARP = 32
 SHARED = 1 << 15  # bytes in which sums are combined at once
 ALL = "0xffffffffu"  # the threads of a warp

@@ -5,8 +5,6 @@ as `half_bits` and computed as float; bfloat16 is stored as `bfloat16_bits`, the
 half of a float.
 """
 
-__all__ = ["PRELUDE"]
-
 _HALF = r"""
 typedef unsigned short half_bits;
 typedef unsigned char boolean;

@@ -18,8 +18,6 @@ from .capture import captured
 from .memory import WORD
 from .modules import WORDS, numbers_function
 
-__all__ = ["Replay"]
-
 GRAPHS = 8  # that are kept, for as many sets of addresses
 # Graphs that are captured before inputs are copied to fixed addresses.
 CAPTURES = 16

@@ -13,15 +13,6 @@ from tapewright.core.dtypes import is_bfloat16, kind_of
 from ...program.instructions.array_instructions import BoundedRead, Copy, Map, Reduce
 from .kernel import c_type
 
-__all__ = [
-    "is_loop",
-    "is_supported",
-    "literal",
-    "missing",
-    "register_type",
-    "scalar_function",
-]
-
 
 def register_type(dtype):
     """Return the C type of a dtype in a register."""

@@ -15,8 +15,6 @@ from .kernels.stores import StoreKernel, copy_steps, guarded
 from .kernels.updates import UpdateKernel
 from .steps import is_on_device, steps_of
 
-__all__ = ["CudaSegment", "PINNED", "can_fail"]
-
 PINNED = "pinned"  # the root of what the host learns: see `DeviceInstance.report`
 # Tell the number of a failure; else count the report, of which none follows a failure.
 REPORT = """\

@@ -3,8 +3,6 @@
 from ...loops.threads.thread_nest import ThreadNest
 from . import nests
 
-__all__ = ["is_on_device", "steps_of"]
-
 
 def is_on_device(instruction):
     """Return whether an instruction is computed by steps of a graph."""

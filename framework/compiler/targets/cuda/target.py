@@ -12,8 +12,6 @@ from .executable import CudaExecutable
 from .host_values import find_host_values
 from .kernels.table import KERNEL_PASSES, is_supported
 
-__all__ = ["TARGET"]
-
 
 def lowering():
     """Return the arguments of `lower` for the module of the current device."""

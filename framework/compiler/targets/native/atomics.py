@@ -13,25 +13,6 @@ import numpy as np
 from .jit import engine
 from .llvm_writer import POINTER, llvm_type
 
-__all__ = [
-    "add",
-    "call_address",
-    "compare_exchange",
-    "core",
-    "exchange",
-    "field",
-    "futex_wait",
-    "futex_wake",
-    "has_futex",
-    "leave_core",
-    "load",
-    "pause",
-    "store",
-    "subtract",
-    "taken_from",
-    "ticks",
-]
-
 # Linux's numbers of system calls
 _CALLS = {
     "x86_64": {

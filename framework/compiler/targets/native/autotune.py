@@ -23,8 +23,6 @@ from ...program.program import Buffer, Kind
 from .jit import engine, object_cache
 from .segments import NativeSegment, compiled_segments
 
-__all__ = ["fastest", "progress"]
-
 BUDGET = 0.25  # seconds in which kernels take turns, unless a turn takes longer
 LEAST, MOST = 5, 50  # turns of each kernel
 SLOW = 1.5  # times the fastest: such kernels get no more than the least number of turns

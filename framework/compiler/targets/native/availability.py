@@ -4,8 +4,6 @@ import functools
 
 from .jit import engine
 
-__all__ = ["availability"]
-
 
 @functools.cache
 def availability():

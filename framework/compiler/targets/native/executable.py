@@ -9,8 +9,6 @@ from .in_place import CommitCall
 from .jit.output_memory import LEAST, new_array
 from .segments import ARENA, FIRST_ERROR, NativeSegment, code_of, compiled_segments
 
-__all__ = ["NativeExecutable"]
-
 
 class NativeExecutable(SegmentedExecutable):
     """Like `Executable`, with machine code for as many instructions as possible."""

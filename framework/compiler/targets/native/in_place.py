@@ -22,8 +22,6 @@ from ...program.instructions.call_instructions import (
 from .jit.output_memory import Piece
 from .segments import plain
 
-__all__ = ["CommitCall", "overwrite_variables"]
-
 # Bytes of a new value from which on it pays to overwrite the old one.
 WORTH = 1 << 16
 

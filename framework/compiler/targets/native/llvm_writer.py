@@ -31,18 +31,6 @@ from tapewright.core.dtypes import is_bfloat16
 
 from ...program.limits import DEFAULTS
 
-__all__ = [
-    "IRValue",
-    "POINTER",
-    "Size",
-    "Symbol",
-    "Writer",
-    "digest",
-    "llvm_type",
-    "memory_type",
-    "sized",
-]
-
 _I64 = np.dtype(np.int64)
 POINTER = np.dtype("V8")  # an address; no number is of this dtype
 # Loops of a function that LLVM may unroll. Many unrolled loops are one block, for which its

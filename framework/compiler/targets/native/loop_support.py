@@ -15,8 +15,6 @@ from ...program.instructions.call_instructions import RegionCall
 from ...program.instructions.kernel import bits_of
 from .math_functions import is_supported
 
-__all__ = ["is_loop", "reason_for_numpy"]
-
 
 def is_loop(instruction):
     """Return whether there is machine code for a map, reduction or copy."""

@@ -22,8 +22,6 @@ from ...loops.statements import (
 from .llvm_writer import POINTER, IRValue
 from .math_functions import scalar_function
 
-__all__ = ["write_nest"]
-
 MANY = 64  # iterations inside of an outer loop that is not unrolled
 LONG = 64  # statements of a function whose short loops are not unrolled
 

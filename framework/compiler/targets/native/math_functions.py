@@ -20,8 +20,6 @@ from .math import (
     trigonometry,
 )
 
-__all__ = ["is_supported", "scalar_function"]
-
 _float16, _float32 = np.dtype(np.float16), np.dtype(np.float32)
 
 

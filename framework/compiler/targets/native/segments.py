@@ -28,16 +28,6 @@ from .products.product_calls import (
     write_product,
 )
 
-__all__ = [
-    "ARENA",
-    "FIRST_ERROR",
-    "Kernels",
-    "NativeSegment",
-    "code_of",
-    "compiled_segments",
-    "plain",
-]
-
 ARENA = "arena"  # the key of the argument in which all buffers of the arena lie
 
 # Operations from which on other Python threads may run meanwhile: a microsecond or two.

@@ -32,8 +32,6 @@ from .products import gemm
 from .segments import Kernels, NativeSegment, code_of
 from .target import TARGET
 
-__all__ = ["STANDALONE", "Standalone", "standalone"]
-
 
 class Standalone(NamedTuple):
     """The code of a program, and what its functions need.

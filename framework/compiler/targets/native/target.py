@@ -13,8 +13,6 @@ from .kernels.slicing import form_slices
 from .kernels.table import form_kernels
 from .loop_support import is_loop
 
-__all__ = ["TARGET"]
-
 
 def form_nests(program):
     """Replace maps, reductions and copies by loop nests."""

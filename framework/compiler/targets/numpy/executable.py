@@ -18,8 +18,6 @@ from ...program.verifier import verify_memory
 from ...tracing.graph import is_value
 from .source import PerInstance, SourceWriter
 
-__all__ = ["Executable", "Instance", "explained"]
-
 
 class Executable:
     """A program with its memory assigned, as Python source.

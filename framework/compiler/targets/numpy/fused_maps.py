@@ -9,8 +9,6 @@ from tapewright.core.op_definition.emitter import Source
 
 from ...program.instructions.array_instructions import Reduce
 
-__all__ = ["BlockFunction", "keyword_text"]
-
 
 class BlockFunction:
     """Calls ``block(i, *operands, *outputs)`` for the rows from ``i`` on, in some threads.

@@ -45,8 +45,6 @@ from ...program.instructions.call_instructions import (
 from ...program.program import Kind
 from .fused_maps import BlockFunction, keyword_text
 
-__all__ = ["LARGE", "METHODS", "PerInstance", "SourceWriter", "view_text"]
-
 # Registers of arrays from this size on are cleared after their last read.
 LARGE = 1 << 16
 

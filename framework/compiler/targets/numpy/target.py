@@ -4,8 +4,6 @@ from ...program.passes.map_fusion import row_blocks
 from ..target import CLEANUP, REWRITES, SIMPLIFICATION, Target
 from .executable import Executable
 
-__all__ = ["TARGET"]
-
 TARGET = Target(
     "numpy",
     graph_passes=(*REWRITES, *CLEANUP),

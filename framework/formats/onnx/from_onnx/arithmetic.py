@@ -92,9 +92,6 @@ from tapewright.ops.strings.numbers import as_string, to_number
 
 from .static import axes_of, dims, formulas, known, sized
 
-__all__ = ["OPS"]
-
-
 # ---------------------------------------------------------------------------- arithmetic
 
 

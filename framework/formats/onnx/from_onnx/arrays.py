@@ -43,9 +43,6 @@ from tapewright.ops.math.scan import cumprod, cumsum
 
 from .static import axes_of, dims, number, numbers, sized
 
-__all__ = ["OPS"]
-
-
 # -------------------------------------------------------------------------------- shapes
 
 

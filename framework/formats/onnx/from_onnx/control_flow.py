@@ -23,8 +23,6 @@ from tapewright.ops.math.comparison import less, logical_and
 
 from .static import dims, known, number
 
-__all__ = ["OPS"]
-
 # The most steps of a loop that are copied into a trace; shapes may change in them.
 _UNROLLED = 16
 # The most steps for which a condition is computed while tracing.

@@ -17,8 +17,6 @@ from tapewright.ops.array.conversion import identity
 
 from . import EXPANDED, LIMITS, translation
 
-__all__ = ["Context", "Graph", "Refusals", "dtype_of", "spec_of"]
-
 # In the order of ONNX' DataType, from 1 on.
 _NAMES = """
     float32 uint8 int8 uint16 int16 int32 int64 string bool float16 float64 uint32 uint64

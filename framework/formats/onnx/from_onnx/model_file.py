@@ -19,8 +19,6 @@ from ..package import require_onnx
 from . import NEWEST, OLDEST
 from .graph import dtype_of
 
-__all__ = ["Tensors", "read_model"]
-
 # All external data may be read so many times, by tensors that share it.
 _SHARED = 10
 # The most nodes after functions are inlined: they may call each other many times.

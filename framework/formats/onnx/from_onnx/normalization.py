@@ -20,8 +20,6 @@ from tapewright.ops.nn.normalization import layer_normalization, rms_normalizati
 
 from .static import axes_of, dims, number
 
-__all__ = ["OPS"]
-
 
 def _per_channel(values, x):
     """Return one number per channel in a shape that broadcasts to ``x``."""

@@ -13,8 +13,6 @@ from tapewright.ops.math.elementwise import maximum, minimum, rint
 from .static import axes_of, dims
 from .windows import conv
 
-__all__ = ["OPS"]
-
 
 def _spread(values, x, axis, block_size):
     """Return a number for each entry along an axis, or each block, as it broadcasts to x."""

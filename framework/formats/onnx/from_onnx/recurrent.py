@@ -25,8 +25,6 @@ from tapewright.ops.nn.simple_rnn import simple_rnn
 
 from .static import dims
 
-__all__ = ["LIMITS", "OPS"]
-
 
 def _directions(cell, states, x, w, r, b, lengths, initial, direction, layout, options):
     """Run ``cell`` in each direction; return its outputs and last states, with ONNX' axes.

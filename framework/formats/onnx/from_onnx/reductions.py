@@ -16,8 +16,6 @@ from tapewright.ops.math.reduction import (
 
 from .static import axes_of, dims, formulas, sized
 
-__all__ = ["OPS"]
-
 
 def _reduction(op):
     """Return a reduction ``op(x, axes, keepdims)`` over all axes if none are given."""

@@ -18,8 +18,6 @@ from tapewright.ops.math.comparison import where
 
 from .static import axes_of, dims, numbers
 
-__all__ = ["OPS"]
-
 
 def _resize(
     x, roi=None, scales=None, sizes=None, antialias=0, axes=None,

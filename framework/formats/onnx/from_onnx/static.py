@@ -16,8 +16,6 @@ from tapewright.core.shapes.symbolic_shape import has_symbolic_shape
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.sizes import size_tensor
 
-__all__ = ["axes_of", "dims", "formulas", "known", "number", "numbers", "sized"]
-
 
 def known(x):
     """Return the value of a tensor as an array of numbers and formulas, or None."""

@@ -18,8 +18,6 @@ from tapewright.ops.math.reduction import reduce_max, reduce_mean, reduce_sum
 
 from .static import dims
 
-__all__ = ["LIMITS", "OPS", "conv"]
-
 _LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 
 

@@ -11,8 +11,6 @@ from ..operands import First, Untranslatable, channels_first
 from .elementwise import _numpy_dtype
 from .recurrent import LastOnly, Reshaped
 
-__all__ = ["ARRAYS", "as_shape_input", "int64"]
-
 ARRAYS = {}
 LAST = np.iinfo(np.int64).max  # "to the end" in a Slice
 

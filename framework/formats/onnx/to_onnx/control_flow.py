@@ -7,8 +7,6 @@ import numpy as np
 
 from ..operands import Operand, Untranslatable
 
-__all__ = ["CONTROL_FLOW"]
-
 
 def cond(w, node, operands, known):
     choice, *rest = operands

@@ -6,8 +6,6 @@ import numpy as np
 
 from tapewright.core.dtypes import as_dtype
 
-__all__ = ["ELEMENTWISE"]
-
 
 def _direct(op):
     return lambda w, *operands: w.emit(op, *operands)

@@ -8,8 +8,6 @@ from .arrays import arange, getitem, int64
 from .elementwise import _like
 from .reductions import _axes
 
-__all__ = ["GRADIENTS"]
-
 GRADIENTS = {}
 
 

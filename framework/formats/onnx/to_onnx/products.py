@@ -4,8 +4,6 @@ import numpy as np
 
 from .recurrent import Affine
 
-__all__ = ["PRODUCTS"]
-
 
 def affine(w, inputs, kernel, bias):
     return Affine(inputs, kernel, bias)

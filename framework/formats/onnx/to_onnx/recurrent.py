@@ -10,8 +10,6 @@ from tapewright.core.shapes.symbolic_shape import definitely_equal
 
 from ..operands import Operand, Plan, Untranslatable
 
-__all__ = ["Affine", "LastOnly", "RECURRENT", "Reshaped"]
-
 
 class Affine(Plan):
     """``inputs @ kernel + bias``, which is not written if a recurrent op takes it over."""

@@ -10,8 +10,6 @@ from ..operands import Deferred, First, Operand, Plan, channels_first
 from .arrays import int64
 from .elementwise import _like, _numpy_dtype, logaddexp
 
-__all__ = ["REDUCTIONS"]
-
 REDUCTIONS = {}
 
 

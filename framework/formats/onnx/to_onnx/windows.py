@@ -15,8 +15,6 @@ from tapewright.ops.image import resampling
 from ..operands import Operand, Plan, Untranslatable
 from .arrays import LAST
 
-__all__ = ["WINDOWS"]
-
 WINDOWS = {}
 
 

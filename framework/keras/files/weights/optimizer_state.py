@@ -14,15 +14,6 @@ from tapewright.storage.reader import Group
 from ..model_file import OWN_GROUP
 from .weight_assignment import WeightAssignment
 
-__all__ = [
-    "OPTIMIZER_GROUPS",
-    "add_optimizer",
-    "config_with_loss_scale",
-    "has_loss_scale",
-    "restore_optimizer",
-    "write_optimizer",
-]
-
 # Groups that hold the state: of ``.keras`` files and weights, of ours in ``.h5``.
 _GROUPS = ("optimizer", f"{OWN_GROUP}/optimizer")
 _KERAS2_GROUP = "optimizer_weights"

@@ -14,8 +14,6 @@ from tapewright.storage.reader import MergedGroup, opened
 from tapewright.storage.shard_index import MAX_SHARDS, read_index
 from tapewright.storage.writer import writing
 
-__all__ = ["opened_shards", "writing_shards"]
-
 
 @contextmanager
 def opened_shards(path):

@@ -35,8 +35,6 @@ from tapewright.layers.rnn.cells import GRUCell, LSTMCell, SimpleRNNCell
 from tapewright.layers.rnn.rnn import RNN
 from tapewright.layers.wrappers import Bidirectional, TimeDistributed
 
-__all__ = ["TorchWeight", "torch_weights"]
-
 
 class TorchWeight(NamedTuple):
     """Storage of one of our weights in a module of PyTorch.

@@ -14,8 +14,6 @@ from tapewright.core.errors import SavingError
 from .torch_layouts import TorchWeight, torch_weights
 from .weights_by_path import layer_paths
 
-__all__ = ["check_rule", "few", "torch_sources"]
-
 MAX_LISTED = 30
 NUMBERED = re.compile(r"((?:\d+\.)+)(.+)")  # a key in `nn.Sequential`
 STACKED = re.compile(r"_l(\d+)(?=$|_reverse$)")  # of layers in one recurrent module

@@ -15,8 +15,6 @@ from tapewright.core.interpreters import active_interpreter
 from tapewright.core.messages.source_lines import user_stacklevel
 from tapewright.core.state.assignment import unchanged_on_error
 
-__all__ = ["WeightAssignment", "first_swap"]
-
 # `kind_of` the dtype of a variable -> its name, and those that it takes from files.
 _DTYPE_KINDS = {
     "f": ("floating", "f"),

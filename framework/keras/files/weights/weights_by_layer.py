@@ -13,15 +13,6 @@ from tapewright.storage.reader import Group
 
 from .weight_assignment import first_swap
 
-__all__ = [
-    "StoredLayer",
-    "read_layers",
-    "read_layers_by_name",
-    "stored_layers",
-    "stored_top",
-    "write_layers",
-]
-
 TOP = "top_level_model_weights"
 
 

@@ -24,8 +24,6 @@ from tapewright.storage.safetensors_file import (
 from .torch_names import check_rule, few, torch_sources
 from .weights_by_path import LayerPath, layer_paths
 
-__all__ = ["NamedWeight", "is_safetensors", "read_names", "write_names"]
-
 
 def is_safetensors(path: str) -> bool:
     """Return True if a path names a safetensors file or an index of several."""

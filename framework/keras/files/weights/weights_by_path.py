@@ -25,8 +25,6 @@ from ..model_file import OWN_GROUP
 from .weight_assignment import first_swap
 from .weights_by_layer import StoredLayer
 
-__all__ = ["LayerPath", "layer_paths", "read_tree", "stored_layers", "write_tree"]
-
 # Groups beside those of layers; the last one is that of early files of this layout.
 _BESIDE = {
     "vars",

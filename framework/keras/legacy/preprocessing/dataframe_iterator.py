@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from .image_data_generator import ImageDataGenerator
 
-__all__ = ["DataFrameIterator"]
-
 _BY_CLASS = ("categorical", "binary", "sparse")
 
 

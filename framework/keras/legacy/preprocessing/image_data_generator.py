@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Any
 
-__all__ = ["ImageDataGenerator"]
-
 _DEPRECATED = {
     "has_ext": "filenames in the dataframe have to match the exact filenames in disk",
     "sort": "batches come in the order of the filenames, with shuffle=False",

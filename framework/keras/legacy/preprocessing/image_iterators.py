@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from .image_data_generator import ImageDataGenerator
 
-__all__ = ["DirectoryIterator", "Iterator", "NumpyArrayIterator"]
-
 _CHANNELS = {"grayscale": 1, "rgb": 3, "rgba": 4}
 
 

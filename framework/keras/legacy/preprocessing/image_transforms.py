@@ -20,19 +20,6 @@ from ...utils.image_utils import array_to_img, img_to_array
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = [
-    "apply_affine_transform",
-    "apply_brightness_shift",
-    "apply_channel_shift",
-    "brightened",
-    "random_brightness",
-    "random_channel_shift",
-    "random_rotation",
-    "random_shear",
-    "random_shift",
-    "random_zoom",
-]
-
 _FILL_MODES = ("nearest", "constant", "reflect", "wrap")
 
 

@@ -37,8 +37,6 @@ from .data_adapter_utils import (
     pack_x_y_sample_weight,
 )
 
-__all__ = ["ArrayAdapter", "train_validation_split"]
-
 # Arrays move to a GPU if they take no more than this part of what is free there.
 PART_OF_MEMORY = 0.5
 

@@ -9,8 +9,6 @@ from tapewright.data.dataset import Dataset
 from .data_adapter import DataAdapter
 from .data_adapter_utils import as_arrays, pack_x_y_sample_weight
 
-__all__ = ["composite_adapter", "has_composites"]
-
 
 def has_composites(x):
     """Return whether there are sparse or ragged tensors among the arrays."""

@@ -9,8 +9,6 @@ from tapewright.data.nodes.node import UNKNOWN, Node, Replayed, skip
 
 from .data_adapter_utils import as_batch, class_weight_to_sample_weight
 
-__all__ = ["DataAdapter", "FromIterable", "FromIterator"]
-
 
 class DataAdapter:
     """A `Dataset` of batches, and the conversion of its batches to tensors.

@@ -16,16 +16,6 @@ from tapewright.core.tensor import (
 )
 from tapewright.core.text import as_text, is_text
 
-__all__ = [
-    "as_arrays",
-    "as_batch",
-    "check_labels",
-    "class_weight_to_sample_weight",
-    "named_leaves",
-    "pack_x_y_sample_weight",
-    "unpack_x_y_sample_weight",
-]
-
 
 def unpack_x_y_sample_weight(data):
     """Split a batch into ``(x, y, sample_weight)``, with None for missing parts.

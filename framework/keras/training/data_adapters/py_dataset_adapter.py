@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-__all__ = ["PyDataset", "PyDatasetAdapter"]
-
 
 class PyDataset:
     """Base class of datasets that compute each batch in Python, by its index.

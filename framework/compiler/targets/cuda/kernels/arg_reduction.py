@@ -9,8 +9,6 @@ from ..scalar_functions import register_type
 from .entries import launch
 from .rows import TEAM, Rows
 
-__all__ = ["ArgReductionKernel"]
-
 DTYPES = "?bBhHiIlLqQefd"
 
 

@@ -15,8 +15,6 @@ from ....loops.accesses import layout_of
 from ..kernel import c_type, half_name
 from .entries import each_entry, index_type, launch
 
-__all__ = ["Array", "array_of", "contract", "count_parts", "sum_parts"]
-
 THREADS, LEAST = 1 << 16, 64  # threads to have, with so many entries of a sum, at least
 MOST_PARTS = 256
 

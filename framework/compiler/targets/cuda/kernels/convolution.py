@@ -22,14 +22,6 @@ from ..kernel import CudaKernel
 from ..products.product import ProductKernel, calls_of, problem_of
 from .contraction import array_of, contract, count_parts, sum_parts
 
-__all__ = [
-    "ContractionKernel",
-    "ConvolutionWindows",
-    "DirectKernel",
-    "WindowsKernel",
-    "windows_of",
-]
-
 # Multiplications from which on products are faster on an H100, and the filters of a group.
 LARGE, WIDE = 1 << 21, 32
 

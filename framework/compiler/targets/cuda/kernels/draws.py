@@ -18,8 +18,6 @@ from ..kernel import CudaKernel, c_type
 from ..scalar_functions import literal
 from .entries import each_entry, index_type, launch
 
-__all__ = ["DrawKernel"]
-
 ROUNDS = 10
 
 

@@ -2,8 +2,6 @@
 
 from ..kernel import CudaKernel
 
-__all__ = ["EmptyKernel"]
-
 
 class EmptyKernel(CudaKernel):
     """Does nothing, in place of an instruction with only empty results."""

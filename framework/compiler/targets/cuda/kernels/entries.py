@@ -5,8 +5,6 @@ import numpy as np
 from ....loops.accesses import layout_of
 from ..kernel import STATUS, Launch, Parameter, c_type
 
-__all__ = ["each_entry", "index_type", "launch"]
-
 BLOCK, MOST_BLOCKS = 256, 4096
 # Entries up to which 32 bits number them, and what a loop over all threads adds to that.
 FEW_ENTRIES = 1 << 30

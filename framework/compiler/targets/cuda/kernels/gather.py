@@ -14,14 +14,6 @@ from . import index_order
 from .entries import BLOCK, each_entry, index_type, launch
 from .rows import TEAM
 
-__all__ = [
-    "GatherKernel",
-    "RangeKernel",
-    "ScatterKernel",
-    "SegmentRowsKernel",
-    "SegmentSumKernel",
-]
-
 FEW = 32  # indices at which each entry of the output of a scatter may look
 
 

@@ -14,8 +14,6 @@ import numpy as np
 from ..kernel import STATUS
 from .entries import each_entry, launch
 
-__all__ = ["IndexOrder", "MOST", "scratch_specs", "steps"]
-
 MOST = 1 << 30  # indices, and rows to which they point
 CHUNK = 512  # keys of a stretch that lie in shared memory at a time
 BYTE = 256  # values of one

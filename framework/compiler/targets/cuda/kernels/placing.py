@@ -6,8 +6,6 @@ from ....program.instructions.kernel import around, bits_of
 from ..kernel import STATUS, CudaKernel
 from .entries import each_entry, index_type, launch
 
-__all__ = ["FlatIndexKernel", "PlaceAlongKernel"]
-
 
 class FlatIndexKernel(CudaKernel):
     """`flat_index`: flat indices of entries, from coordinates that are checked."""

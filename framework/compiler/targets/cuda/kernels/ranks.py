@@ -9,8 +9,6 @@ from ..scalar_functions import register_type
 from .entries import each_entry, index_type, launch
 from .rows import TEAM, Rows
 
-__all__ = ["InTopKernel", "SearchKernel", "SortKernel", "TopKernel"]
-
 DTYPES = "?bBhHiIlLqQefd"
 MOST, MOST_PAIRS = 4096, 1 << 31  # entries of a row, and pairs of them in all
 MOST_CLASSES, MOST_SEARCHED = 1 << 20, 1 << 30

@@ -11,8 +11,6 @@ from ....program.instructions.kernel import around, bits_of
 from ..kernel import CudaKernel, c_type
 from .entries import each_entry, index_type, launch
 
-__all__ = ["ResampleKernel"]
-
 
 class ResampleKernel(CudaKernel):
     """`resample` along an axis, or its adjoint."""

@@ -8,8 +8,6 @@ from ....program.instructions.kernel import around
 from ..kernel import c_type
 from .entries import each_entry
 
-__all__ = ["Rows", "TEAM"]
-
 TEAM = 128  # threads of a row, at most
 
 

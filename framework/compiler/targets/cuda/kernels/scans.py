@@ -11,8 +11,6 @@ from ..scalar_functions import literal, register_type, scalar_function
 from .entries import launch
 from .rows import TEAM, Rows
 
-__all__ = ["ScanKernel"]
-
 # op -> (ufunc, what changes no number, the first entry of an exclusive scan)
 SCANS = {"cumsum": ("add", -0.0, 0), "cumprod": ("multiply", 1, 1)}
 

@@ -33,8 +33,6 @@ from ..scalar_functions import is_loop
 from ..steps import is_on_device, steps_of
 from .entries import each_entry, index_type, launch
 
-__all__ = ["StepLoop"]
-
 MOST = 400  # the code size of a group, see `form_groups`
 _BYTE = bits_of("u1")
 

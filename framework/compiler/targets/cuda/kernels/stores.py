@@ -16,16 +16,6 @@ from ....program.program import Kind
 from ..addresses import Root
 from ..kernel import Launch, Parameter
 
-__all__ = [
-    "HostStore",
-    "StoreKernel",
-    "copy_overwritten",
-    "copy_steps",
-    "guarded",
-    "start_in_memory",
-    "start_of",
-]
-
 PAIRS = 64  # copies of one launch
 THREADS, BLOCKS = 256, 132  # of one copy
 

@@ -51,8 +51,6 @@ from .step_loop import StepLoop
 from .stores import StoreKernel, copy_overwritten
 from .updates import UpdateKernel
 
-__all__ = ["KERNELS", "KERNEL_PASSES", "is_supported"]
-
 
 def _by_name(kernel, *names):
     return dict.fromkeys(map(get_primitive, names), kernel)

@@ -24,8 +24,6 @@ from ..addresses import Root
 from ..steps import is_on_device, steps_of
 from .stores import copy_steps, start_in_memory, start_of
 
-__all__ = ["UpdateKernel"]
-
 
 class UpdateKernel(Update):
     """An `Update` by steps on a device; ``step`` is the `DeviceUpdate`.

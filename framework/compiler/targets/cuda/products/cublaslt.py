@@ -28,19 +28,6 @@ from .cublaslt_header import (
     Status,
 )
 
-__all__ = [
-    "ALIGNMENT",
-    "CublasLtError",
-    "MatrixLayout",
-    "Problem",
-    "WORKSPACE",
-    "WORKSPACE_BYTES",
-    "alignments_of",
-    "library",
-    "nvidias",
-    "provide",
-]
-
 # The key of the place of memory that algorithms work in: 256-byte aligned, and used by one
 # stream at a time.
 WORKSPACE = "workspace"

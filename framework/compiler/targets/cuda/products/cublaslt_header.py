@@ -7,22 +7,6 @@ References:
 import ctypes
 from enum import IntEnum
 
-__all__ = [
-    "ADDRESS",
-    "ATTRIBUTES",
-    "Algorithm",
-    "ComputeType",
-    "DataType",
-    "DescriptorAttribute",
-    "Epilogue",
-    "HeuristicResult",
-    "LayoutAttribute",
-    "PreferenceAttribute",
-    "REDUCTION_SCHEME_COMPUTE_TYPE",
-    "SIGNATURES",
-    "Status",
-]
-
 
 class Status(IntEnum):
     """`cublasStatus_t`."""

@@ -12,8 +12,6 @@ from tapewright.core.hardware.devices import current_module
 from .cublaslt import ALIGNMENT, WORKSPACE_BYTES, alignments_of, library
 from .cublaslt_header import Epilogue
 
-__all__ = ["is_usable"]
-
 # Entries of the product before the epilogue; with a bias of 1/2 one of them becomes 0.
 ENTRIES = np.array([np.nan, np.inf, -np.inf, -0.5, 0.0, 2.0, -3.0, 0.25], np.float32)
 BIAS = np.float32(0.5)

@@ -19,8 +19,6 @@ from . import epilogue_trials
 from .cublaslt_header import Epilogue
 from .product import ProductKernel, calls_of, problem_of
 
-__all__ = ["EpilogueProduct", "epilogues"]
-
 
 def epilogues(program, is_usable=epilogue_trials.is_usable):
     """Fuse products with the instructions behind them; ``is_usable(problem)`` may veto."""

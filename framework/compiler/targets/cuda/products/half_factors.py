@@ -16,8 +16,6 @@ from ....program.passes.program_rewriter import ProgramRewriter
 from ....program.passes.simplification import drop_unused
 from ..kernels.convolution import ContractionKernel
 
-__all__ = ["half_factors"]
-
 
 def half_factors(program):
     """Let contractions read half precision arrays instead of their float32 copies.

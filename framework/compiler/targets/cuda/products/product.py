@@ -27,14 +27,6 @@ from . import cublaslt
 from .cublaslt import WORKSPACE, MatrixLayout, Problem
 from .cublaslt_header import Epilogue
 
-__all__ = [
-    "Multiply",
-    "ProductKernel",
-    "calls_of",
-    "problem_of",
-    "zeros",
-]
-
 RUNS = 8  # of a product that is timed
 # Dtypes of factors and product in a call, by their characters; "E" is that of bfloat16.
 _DTYPES = "ee", "ef", "EE", "Ef", "ff", "dd"

@@ -14,8 +14,6 @@ from ....program.lowering.array_tracer import ArrayTracer, LoopBuilder
 from ....program.passes.program_rewriter import ProgramRewriter
 from ..scalar_functions import is_loop
 
-__all__ = ["small_products"]
-
 MOST = 1 << 19  # multiplications
 
 

@@ -23,21 +23,6 @@ from tapewright.core.settings import config
 from . import object_cache
 from .host import described
 
-__all__ = [
-    "Library",
-    "availability",
-    "compiled",
-    "compiling_for",
-    "converts_halves",
-    "description",
-    "host",
-    "joined_object_code",
-    "maker",
-    "object_code",
-    "this_cpu",
-    "vector_registers",
-]
-
 # LLVM's major version; llvmlite 0.45 is the first with its passes and linker.
 MINIMUM = 20
 

@@ -22,30 +22,6 @@ from ..llvm_writer import POINTER
 from . import object_layout
 from .object_layout import probe
 
-__all__ = [
-    "PARAMETERS",
-    "argument",
-    "array_data",
-    "array_dtype",
-    "array_flags",
-    "array_rank",
-    "array_size",
-    "array_stride",
-    "builtin",
-    "check_array",
-    "check_count",
-    "constant",
-    "constant_at",
-    "dtype_numbers",
-    "is_array",
-    "none",
-    "refuse_unless",
-    "release_gil",
-    "retake_gil",
-    "symbols",
-    "true",
-]
-
 PARAMETERS = [("constants", POINTER), ("args", POINTER), ("count", np.int64)]
 
 FASTCALL = 0x80  # METH_FASTCALL

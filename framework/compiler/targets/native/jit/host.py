@@ -7,8 +7,6 @@ for each module that is compiled with a feature of another architecture.
 import dataclasses
 import functools
 
-__all__ = ["Host", "TARGETS", "described"]
-
 _NAMES = {"amd64": "x86_64", "arm64": "aarch64", "arm64e": "aarch64"}
 
 # NumPy's feature -> LLVM's: NPY_DISABLE_CPU_FEATURES is for both. NumPy 2.4 and older ones

@@ -15,8 +15,6 @@ import tempfile
 import time
 from contextlib import suppress
 
-__all__ = ["ObjectCache", "current"]
-
 LIMIT = 256 << 20  # bytes in a folder
 KEPT = 3 / 4  # of the limit, once it is passed
 CHECKS = 128  # one store in so many checks the folder, which takes longer than the rest

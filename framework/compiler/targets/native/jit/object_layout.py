@@ -15,8 +15,6 @@ import numpy as np
 
 from tapewright.core.hardware.openblas import Unavailable
 
-__all__ = ["ALIGNED", "C_CONTIGUOUS", "Layout", "WRITEABLE", "probe"]
-
 C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400  # numpy/ndarraytypes.h
 
 

@@ -13,8 +13,6 @@ import threading
 
 import numpy as np
 
-__all__ = ["LEAST", "Piece", "new_array"]
-
 LEAST = 1 << 20  # bytes of an array from which on its memory is kept
 MOST = 1 << 28
 ALIGNMENT = 64  # of arrays, so that no vector crosses the lines of a cache

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from . import engine, object_cache
 
-__all__ = ["recall"]
-
 
 def recall(make, *key):
     """Return ``make()``, or the result that an earlier call, or process, has stored.

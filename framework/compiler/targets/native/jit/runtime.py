@@ -19,16 +19,6 @@ from .. import atomics
 from ..llvm_writer import Writer
 from . import engine, thread_pool
 
-__all__ = [
-    "MOST_THREADS",
-    "c_library",
-    "once",
-    "parallel",
-    "set_threads",
-    "symbols",
-    "threads",
-]
-
 # Seconds that a caller looks for the end of the last chunk before it sleeps; see
 # `WORKERS_PATIENCE` for workers.
 SPIN = 100e-6

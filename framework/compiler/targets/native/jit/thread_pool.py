@@ -23,13 +23,6 @@ from .. import atomics
 from ..llvm_writer import POINTER, IRValue
 from . import engine
 
-__all__ = [
-    "restore_float_mode",
-    "save_float_mode",
-    "write_serial_pool",
-    "write_thread_pool",
-]
-
 # Places in the pool's memory, on cache lines of their own where different threads write.
 LOCK, REMAINING, UNFINISHED, JOB, ASLEEP, EPOCH, LIMIT, WAITING = range(0, 1024, 128)
 FUNCTION, CONTEXT, CHUNKS, FLOAT_MODE = JOB, JOB + 8, JOB + 16, JOB + 24

@@ -15,8 +15,6 @@ from ..llvm_writer import POINTER, Writer
 from ..products import blas
 from . import engine, entry, object_layout, runtime
 
-__all__ = ["ANY_SIZE", "Expected", "WORD", "function", "library"]
-
 ANY_SIZE = -1  # of an axis; all axes of any size have the same one
 WORD = -1  # in place of an argument: the entry of the context is a number
 

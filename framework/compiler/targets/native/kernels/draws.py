@@ -17,8 +17,6 @@ from tapewright.ops.random.philox import GENERATOR
 
 from .kernel import NativeKernel, block_function, call_blocks
 
-__all__ = ["DrawKernel"]
-
 MULTIPLIERS = 0xD2E7470EE14C6C93, 0xCA5A826395121157
 STEPS = 0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B  # of the key from round to round
 ROUNDS = 10

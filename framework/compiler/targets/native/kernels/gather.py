@@ -11,14 +11,6 @@ from tapewright.ops.nn.cross_entropy import check_labels
 from ....program.instructions.kernel import around, axis_of_rows, bits_of
 from .kernel import NativeKernel, block_function, call_blocks
 
-__all__ = [
-    "GatherKernel",
-    "RangeKernel",
-    "ScatterKernel",
-    "SegmentRowsKernel",
-    "SegmentSumKernel",
-]
-
 MOST_BLOCKS = 16  # of a scatter: each looks at all indices
 
 

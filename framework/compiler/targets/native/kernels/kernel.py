@@ -13,15 +13,6 @@ from ....program.instructions.kernel import Kernel
 from ..jit import engine, runtime
 from ..llvm_writer import POINTER
 
-__all__ = [
-    "Arguments",
-    "NativeKernel",
-    "block_function",
-    "call_blocks",
-    "copied_context",
-    "is_shared",
-]
-
 _I64 = np.dtype(np.int64)
 
 

@@ -11,8 +11,6 @@ import numpy as np
 from ..jit import engine, entry, runtime
 from ..llvm_writer import POINTER, Writer
 
-__all__ = ["gather_rows"]
-
 BLOCK = 1 << 17  # bytes that a thread takes at a time, at least
 AHEAD = 2  # rows between the one that is asked for and the one that is copied
 LINE = 64

@@ -20,8 +20,6 @@ from ..llvm_writer import POINTER
 from ..products.product_calls import is_product, product_of
 from .kernel import Arguments, NativeKernel, call_blocks, copied_context, is_shared
 
-__all__ = ["LINE", "SliceLoop", "is_sliced"]
-
 LINE = 64  # bytes: slices of threads begin on lines of their own
 _I64 = np.dtype(np.int64)
 

@@ -22,8 +22,6 @@ from ..segments import code_of
 from .kernel import NativeKernel
 from .slice_loop import LINE, SliceLoop, is_sliced
 
-__all__ = ["form_slices"]
-
 
 def form_slices(program):
     """Replace instructions that pass on large arrays slice by slice by `SliceLoop`s."""

@@ -33,8 +33,6 @@ from ..loop_support import is_loop
 from ..products.step_products import StepProduct
 from .kernel import Arguments, NativeKernel, call_blocks, copied_context
 
-__all__ = ["StepLoop"]
-
 FEWEST, MOST = 4, 32  # examples of a chunk
 # Examples in all steps, from which on a copy of the kernel is worth its time.
 LEAST = 32

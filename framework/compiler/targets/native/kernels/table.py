@@ -20,8 +20,6 @@ from .gather import (
 )
 from .step_loop import StepLoop
 
-__all__ = ["KERNELS", "form_kernels"]
-
 # class of instructions, or op -> the kernel that may replace one
 KERNELS = {
     Check: RangeKernel,

@@ -13,8 +13,6 @@ from ..llvm_writer import POINTER, Writer
 from ..loop_support import is_loop
 from ..loop_writer import write_nest
 
-__all__ = ["compiled_update"]
-
 # The length for which loops are scheduled: any other is right as well.
 TYPICAL = 1 << 24
 

@@ -5,24 +5,6 @@ import numpy as np
 from ..jit import engine
 from .floats import bits_of, float_of, in_double, is_nan, magnitude
 
-__all__ = [
-    "fmax",
-    "fmin",
-    "heaviside",
-    "hypot",
-    "isfinite",
-    "isinf",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "maximum",
-    "minimum",
-    "nextafter",
-    "sign",
-    "signbit",
-]
-
 
 def sign(x):
     """-1, 0 or 1; NaN for NaN."""

@@ -16,17 +16,6 @@ from .floats import (
     with_tiny,
 )
 
-__all__ = [
-    "cosh",
-    "exp",
-    "exp2",
-    "exp2_in_short",
-    "exp_of_sum",
-    "expm1",
-    "sinh",
-    "tanh",
-]
-
 _LOG2_E = 1.4426950408889634
 _LOG_2 = 0.6931471805599453
 # log(2) in two parts; products of the first with an exponent are exact

@@ -6,24 +6,6 @@ import numpy as np
 
 from ..jit import engine
 
-__all__ = [
-    "Layout",
-    "bits_of",
-    "clamped",
-    "float_of",
-    "from_bfloat16",
-    "from_float16",
-    "in_double",
-    "is_nan",
-    "layout",
-    "magnitude",
-    "polynomial",
-    "signed_as",
-    "to_bfloat16",
-    "to_float16",
-    "with_tiny",
-]
-
 
 @dataclass(frozen=True)
 class Layout:

@@ -10,23 +10,6 @@ from tapewright.core.dtypes import is_bfloat16
 from . import floats
 from .floats import bits_of, float_of
 
-__all__ = [
-    "absolute",
-    "cast",
-    "compared",
-    "floor_divide",
-    "fmod",
-    "kept_bits",
-    "left_shift",
-    "maximum",
-    "minimum",
-    "positive_bits",
-    "reciprocal",
-    "remainder",
-    "right_shift",
-    "sign",
-]
-
 
 def absolute(x):
     """``|x|``; the lowest number stays itself."""

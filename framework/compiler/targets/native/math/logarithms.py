@@ -20,19 +20,6 @@ from .floats import (
     with_tiny,
 )
 
-__all__ = [
-    "arccosh",
-    "arcsinh",
-    "arctanh",
-    "log",
-    "log10",
-    "log1p",
-    "log2",
-    "log2_in_short",
-    "log_in_two",
-    "logaddexp",
-]
-
 # log(2) in two parts; products of the first with an exponent are exact
 _HIGH_AND_LOW = {
     4: (0.693145751953125, 1.4286068203094173e-06),

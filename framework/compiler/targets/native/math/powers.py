@@ -14,9 +14,6 @@ from .floats import (
 )
 from .logarithms import log2_in_short, log_in_two
 
-__all__ = ["cbrt", "floor_divide", "fmod", "power", "remainder"]
-
-
 # -------------------------------------------------------------------------------- powers
 
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from .floats import bits_of, float_of, layout, magnitude
 
-__all__ = ["reduced_float32", "reduced_float64"]
-
 _TWO_OVER_PI = 0.6366197723675814
 _HALF_PI_PARTS = (1.5707963267341256, 6.077100506506192e-11)
 # the digits of 2 / pi, 64 bits each, after 64 zeros

@@ -10,8 +10,6 @@ import numpy as np
 from .floats import in_double, is_nan, magnitude, polynomial, signed_as, with_tiny
 from .reduction import reduced_float32, reduced_float64
 
-__all__ = ["arccos", "arcsin", "arctan", "arctan2", "cos", "sin", "tan"]
-
 # fmt: off
 # (sin(r) - r) / r^3 and (cos(r) - 1 + r^2 / 2) / r^4 in r^2, within 2^-37 and 2^-57
 _SIN = {

@@ -26,18 +26,6 @@ from .. import atomics
 from ..jit import engine, runtime
 from ..llvm_writer import POINTER, IRValue, Writer
 
-__all__ = [
-    "blocks",
-    "enter",
-    "gemm",
-    "gemm_in_blocks",
-    "gemv",
-    "leave",
-    "parallel_gemm",
-    "steps",
-    "symbols",
-]
-
 ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112  # cblas.h
 _LETTERS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 _I32, _I64 = np.dtype(np.int32), np.dtype(np.int64)

@@ -28,8 +28,6 @@ from ..kernels.kernel import NativeKernel, block_function, call_blocks, is_share
 from ..llvm_writer import POINTER, IRValue, Size, Writer, sized
 from .thin_products import thin_product_of
 
-__all__ = ["ContractionKernel", "recalled_schedules"]
-
 LINE = 64  # entries, one or more lines of the cache, of which no two threads write one
 _I64 = np.dtype(np.int64)
 

@@ -17,8 +17,6 @@ from ..jit import engine, entry, runtime
 from ..llvm_writer import POINTER, IRValue, Writer
 from . import blas, gemm
 
-__all__ = ["product"]
-
 _I64 = np.dtype(np.int64)
 
 

@@ -24,17 +24,6 @@ from .. import atomics
 from ..jit import engine, runtime
 from ..llvm_writer import POINTER, IRValue, Writer
 
-__all__ = [
-    "STANDALONE_MEMORY",
-    "call",
-    "is_efficient",
-    "packed_bytes",
-    "product",
-    "symbols",
-    "texts",
-    "tile_of",
-]
-
 DEPTH = 1024  # rows of a packed block of the right matrix, at most 128 KB
 MOST_GROUPS = 64  # of rows
 LINE = 64  # bytes of a line of a cache

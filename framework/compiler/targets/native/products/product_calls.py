@@ -13,15 +13,6 @@ from ..jit import runtime
 from ..llvm_writer import POINTER
 from . import blas, gemm
 
-__all__ = [
-    "calls_blas",
-    "define_product",
-    "is_product",
-    "product_of",
-    "product_work",
-    "write_product",
-]
-
 
 def is_product(instruction):
     """Return whether an instruction is a product that `write_product` writes."""

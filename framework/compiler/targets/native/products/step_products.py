@@ -14,8 +14,6 @@ from ..kernels.kernel import Arguments, call_blocks
 from ..llvm_writer import POINTER, IRValue
 from .product_calls import is_product, product_of, product_work
 
-__all__ = ["StepProduct"]
-
 _I64 = np.dtype(np.int64)
 
 

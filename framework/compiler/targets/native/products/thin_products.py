@@ -13,8 +13,6 @@ from ....program.index_maps import Affine, IndexMaps
 from . import gemm
 from .product_calls import product_of
 
-__all__ = ["ThinProduct", "is_thin", "thin_product_of"]
-
 FEW = 48  # rows of a product that is faster without copies
 LEAST = 1 << 21  # multiplications from which on BLAS is slower for a few columns
 SHORT, LEAST_SHORT = 64, 1 << 19  # the same of sums that are not longer
