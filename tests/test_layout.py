@@ -78,6 +78,7 @@ COVERED = {
     "layers/preprocessing/vocabulary.py": "tests/layers/preprocessing/test_lookup.py",
     "layers/base/input_layer.py": "tests/keras/models/test_functional.py",
     "layers/base/masks.py": "tests/layers/test_core.py",
+    "layers/base/layer_dtypes.py": "tests/layers/test_dtype_policies.py",
     "layers/base/layer_types.py": "tests/typing/test_user_code.py",
     "layers/base/saved_layer.py": "tests/keras/files/test_custom_layer_graphs.py",
     "framework/autodiff/confluence.py": "tests/ops/linalg/test_confluent.py",

@@ -44,10 +44,10 @@ class Module(Reserving, Trackable):
         return f"<{type(self).__name__} name={self.name}>"
 
     _tw_name = None
-    # A class with methods in which no tensor may replace a variable; see `_tw_refuse_rebound`.
+    # A class with methods in which no tensor may replace a variable; see `_tw_reject_replaced`.
     _tw_keeps_variables = False
     # `Opaque`: attribute -> the variable that a tensor replaced.
-    _tw_rebound: Any = None
+    _tw_replaced: Any = None
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name[:4] == PREFIX:
@@ -55,8 +55,8 @@ class Module(Reserving, Trackable):
         if self._tw_keeps_variables and isinstance(value, _VALUES):
             known = vars(self).get(name)
             if isinstance(known, Variable):
-                rebound = {} if self._tw_rebound is None else self._tw_rebound.value
-                vars(self)["_tw_rebound"] = Opaque({name: known, **rebound})
+                replaced = {} if self._tw_replaced is None else self._tw_replaced.value
+                vars(self)["_tw_replaced"] = Opaque({name: known, **replaced})
         super(Reserving, self).__setattr__(name, value)  # after that check
         if self._tw_pending_values is not None:
             self._tw_pending_values.take(child_name(self, name), value)
@@ -121,12 +121,12 @@ class Module(Reserving, Trackable):
         """All modules inside this module, without duplicates."""
         return self._tw_find(Module)
 
-    def _tw_refuse_rebound(self, method):
+    def _tw_reject_replaced(self, method):
         """Raise an error if a method has replaced variables by tensors; restore them."""
-        rebound = vars(self).pop("_tw_rebound").value
-        names = [n for n in rebound if isinstance(vars(self).get(n), _VALUES)]
+        replaced = vars(self).pop("_tw_replaced").value
+        names = [n for n in replaced if isinstance(vars(self).get(n), _VALUES)]
         for name in names:
-            setattr(self, name, rebound[name])
+            setattr(self, name, replaced[name])
         if names:
             raise TypeError(
                 f"{type(self).__name__}.{method} replaced the variable self.{names[0]} by a "

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tapewright.core.dtypes import as_dtype
+from tapewright.core.nest import flatten
+from tapewright.core.tensor import Tensor
+
+from .symbolic_tensor import KerasTensor
 
 if TYPE_CHECKING:
     from tapewright.core.typing import DTypeLike, Shape
@@ -97,6 +101,28 @@ class InputSpec:
             f"InputSpec(ndim={self.ndim}, max_ndim={self.max_ndim}, "
             f"min_ndim={self.min_ndim}, axes={self.axes})"
         )
+
+
+def problem_with(inputs: Any, spec: Any) -> str | None:
+    """Describe the constraint of a spec that inputs violate; None if all hold."""
+    if type(spec) is InputSpec and type(inputs) is Tensor:
+        return spec.problem(inputs.array.shape, inputs.array.dtype)
+    specs, tensors = flatten(spec), flatten(inputs)
+    pairs = [(each, x) for each, x in zip(specs, tensors) if each is not None]
+    if any([x is None and not each.optional for each, x in pairs]):
+        return (
+            "expected a tensor, got None: is a return statement missing in the function "
+            "that made it?"
+        )
+    if len(specs) != len(tensors):
+        return f"expected {len(specs)} inputs, got {len(tensors)}"
+    for each, x in pairs:
+        if x is not None:
+            # what a symbolic tensor stands for is cast when the call is traced
+            dtype = None if type(x) is KerasTensor else x.dtype
+            if problem := each.problem(tuple(x.shape), dtype):
+                return problem
+    return None
 
 
 def _squeezed(shape):

@@ -11,31 +11,26 @@ from __future__ import annotations
 
 import functools
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
-import numpy as np
-
 from tapewright.compiler.tracing.tracer import EagerFallback
-from tapewright.core.dtypes import as_dtype, float32, kind_of
 from tapewright.core.errors import ShapeError
 from tapewright.core.interpreters import (
     active_interpreters,
     converted,
     use_interpreters,
 )
-from tapewright.core.messages.source_lines import user_stacklevel
 from tapewright.core.messages.suggestions import explain_keyword
 from tapewright.core.names.naming import snake_case, unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.shapes.symbolic_operand import SymbolicOperand
 from tapewright.core.shapes.symbolic_shape import static_shapes
-from tapewright.core.state.autocast import autocast, autocast_dtype
+from tapewright.core.state.autocast import autocast
 from tapewright.core.state.stateless_scope import paired, substituted
-from tapewright.core.tensor import Tensor, convert_to_tensor, is_composite, is_tensor
+from tapewright.core.tensor import Tensor, convert_to_tensor, is_tensor
 from tapewright.core.trackable import Opaque, assign_pending, making_children
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.shape import shape as shape_of
@@ -46,12 +41,14 @@ from tapewright.serialization.constructor_arguments import (
 )
 from tapewright.serialization.registry import register
 
-from .. import activations, dtype_policies, regularizers
+from .. import activations, regularizers
 from . import masks
 from .call_spec import CallSignature
-from .input_spec import InputSpec
-from .layer_serialization import LayerConfig, is_shape
+from .input_spec import InputSpec, problem_with
+from .layer_dtypes import LayerDtypes
+from .layer_serialization import LayerConfig
 from .rematerialization import active_remat_scope, rematerialized
+from .symbolic_spec import map_shapes, shapes_in
 from .symbolic_tensor import (
     KerasTensor,
     Node,
@@ -64,16 +61,14 @@ from .weight_tracking import Tracked
 if TYPE_CHECKING:
     from tapewright.core.typing import Shape
 
-    from ..dtype_policies import DTypePolicy
     from .layer_types import DTypePolicyLike, RegularizerLike
 
 __all__ = ["InputSpec", "Layer", "call_context"]
 
-_INSIDE = ContextVar("inside", default=None)  # the `_Call` of the layer around this one
+_OUTER_CALL = ContextVar("outer_call", default=None)  # the `_Call` around this one
 BUILDING = threading.RLock()  # of several threads, one makes the weights
-_OWNER = ContextVar(
-    "owner", default=None
-)  # the layer being built, or in its first call
+# The layer that is being built, or in its first call.
+_OWNER = ContextVar("owner", default=None)
 _MISSING = object()
 
 
@@ -98,16 +93,16 @@ def call_context(training: bool | None) -> Iterator[None]:
     Args:
         training: Value for the layers called inside; None leaves it unchanged.
     """
-    around = _INSIDE.get()
-    if training is None or (around is not None and around.training is training):
+    outer = _OUTER_CALL.get()
+    if training is None or (outer is not None and outer.training is training):
         yield
         return
-    in_layer = around is not None and around.in_layer
-    token = _INSIDE.set(_Call(training, in_layer))
+    in_layer = outer is not None and outer.in_layer
+    token = _OUTER_CALL.set(_Call(training, in_layer))
     try:
         yield
     finally:
-        _INSIDE.reset(token)
+        _OUTER_CALL.reset(token)
 
 
 Outputs = TypeVar("Outputs", covariant=True)
@@ -119,7 +114,7 @@ class _HasCall(Protocol[Outputs]):
     def call(self, *args: Any, **kwargs: Any) -> Outputs: ...
 
 
-class Layer(Operation, Tracked, LayerConfig):
+class Layer(Operation, Tracked, LayerDtypes, LayerConfig):
     """Base class of all layers: a computation with weights.
 
     To write a layer, subclass `Layer` and define:
@@ -192,24 +187,19 @@ class Layer(Operation, Tracked, LayerConfig):
     # Whether `call` gives, for one tensor, one of `compute_output_shape` and our dtype.
     _tw_shape_tells = False
     activity_regularizer: Any = None
-    autocast: bool = True
-    _tw_casts_inputs = True  # if autocast does; False leaves it to the layers inside
-    _tw_policy: Any = None
-    _tw_by_path = False  # whether the policy is a map
-    _tw_compute_dtype = _tw_variable_dtype = float32
     _tw_given_shape = None
     _tw_remat_scope = None  # the `RematScope` in which it was made
     _tw_output_shape = None  # of the latest call that noted it; None before the first
     # Counts the changes of constants that `call` reads, and that a trace would keep.
     _tw_constants_version = 0
     _tw_adds_losses = False  # whether any layer of this process ever called add_loss
-    _tw_mixes = False  # whether any layer of this process ever had two dtypes, or a map
     _tw_renamed = 0  # how often a layer of this process was given another name
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "build" in vars(cls):
-            cls._tw_shapes = _shape_arguments(cls.build)
+            code = cls.build.__code__
+            cls._tw_shapes = code.co_varnames[1 : code.co_argcount]
             cls.build = _once(cls.build)
             cls.built = False
         elif is_own(cls) and cls.build is Layer.build:
@@ -279,11 +269,7 @@ class Layer(Operation, Tracked, LayerConfig):
             self.built = True
             return
         try:
-            self.compute_output_spec(
-                _map_shapes(
-                    lambda s: KerasTensor(s, self._tw_compute_dtype), input_shape
-                )
-            )
+            self.compute_output_spec(self._tw_symbolic_inputs(input_shape))
         except Exception:  # of inputs of another dtype, say: the first call tells
             self.built = False
 
@@ -309,86 +295,6 @@ class Layer(Operation, Tracked, LayerConfig):
         """
         return previous_mask
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
-        """Return the shape of the outputs; by default, `call` is traced to find it.
-
-        Args:
-            input_shape: Shape of the inputs, with None for unknown sizes; a nest of
-                shapes for a nest of inputs.
-
-        Returns:
-            Tuple; a nest of tuples for several outputs.
-        """
-        inputs = _map_shapes(
-            lambda s: KerasTensor(s, self._tw_compute_dtype), input_shape
-        )
-        outputs = self.compute_output_spec(inputs)
-        return map_structure(lambda x: tuple(x.shape), outputs)
-
-    def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
-        """Return a `KerasTensor` with the shape and dtype of each output.
-
-        The layer is built for these inputs; `call` is traced, not run.
-
-        Args:
-            *args: Inputs: `KerasTensor` objects or tensors.
-            **kwargs: Keyword arguments of `call`.
-        """
-        if not self.built:
-            with self._tw_building():
-                self._tw_build_for(args, kwargs)
-                self.built = self._tw_locked = True
-                try:
-                    return self._tw_output_spec(args, kwargs)
-                except BaseException:
-                    self.built = self._tw_locked = False
-                    raise
-        return self._tw_output_spec(args, kwargs)
-
-    def _tw_output_spec(self, args, kwargs):
-        if (
-            self._tw_shape_tells
-            and not self._tw_makes_masks
-            and kwargs.keys() <= {"training"}
-        ):
-            if len(args) == 1 and self._tw_is_plain(args[0]):
-                shape = self.compute_output_shape(tuple(args[0].shape))
-                return KerasTensor(shape, self._tw_compute_dtype)
-        try:
-            return symbolic_outputs(self._tw_call_as_it_is, args, kwargs)
-        except EagerFallback:  # of Python in it that tells no shape: the layer may
-            if not (len(args) == 1 and self._tw_knows_shape):
-                raise
-        shapes = self.compute_output_shape(_shapes_in(args[0]))
-        return _map_shapes(lambda s: KerasTensor(s, self._tw_compute_dtype), shapes)
-
-    @property
-    def _tw_knows_shape(self):
-        """Return whether `compute_output_shape` needs no trace of `call`."""
-        return type(self).compute_output_shape is not Layer.compute_output_shape
-
-    def _tw_is_plain(self, x):
-        """Return whether the output spec for ``x`` is known without a trace."""
-        return (
-            type(x) is KerasTensor
-            and x.mask_spec is None
-            and x.shape.rank is not None
-            and x.dtype.is_floating
-            and self._tw_compute_dtype.is_floating
-            and self.autocast
-            and activations.keeps_shape(getattr(self, "activation", None))
-        )
-
-    def _tw_call_as_it_is(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the layer, and discard the losses and output shape of the call."""
-        shape = self._tw_output_shape
-        try:
-            return self(*args, **kwargs)
-        finally:
-            self._tw_output_shape = shape
-            if Layer._tw_adds_losses:
-                self._tw_forget_losses()
-
     # --- calling
 
     def __call__(
@@ -411,44 +317,130 @@ class Layer(Operation, Tracked, LayerConfig):
                 enclosing call.
             **kwargs: Keyword arguments of `call`.
         """
-        if type(self).call is not self._tw_signature.call:
-            self._call_signature()
+        signature = self._tw_signature
+        if signature.call is not type(self).call:
+            signature = self._call_signature()
         if inputs is _MISSING:
-            inputs = self._tw_signature.first_of(kwargs, self._tw_title)
-        if Layer._tw_mixes and self._tw_by_path and not self.built:
-            self._tw_find_place()
-        around = _INSIDE.get()
-        given, training = training, self._tw_training_of(training, args, around)
-        token, is_outermost = None, around is None or not around.in_layer
-        if is_outermost or training is not around.training:
-            token = _INSIDE.set(_Call(training))
+            inputs = signature.first_of(kwargs, self._tw_title)
+        if Layer._tw_uses_mixed_precision and self._tw_by_path and not self.built:
+            self._tw_set_parent_path()
+        given_training, outer = training, _OUTER_CALL.get()
+        if training is None and args:
+            training = signature.training_among(args)
+        if training is None:
+            training = signature.default if outer is None else outer.training
+        token, is_outermost = None, outer is None or not outer.in_layer
+        if is_outermost or training is not outer.training:
+            token = _OUTER_CALL.set(_Call(training))
         try:
-            mask = None
+            mask = None  # of the inputs
             if masks.in_use(inputs) or "mask" in kwargs:
-                mask = self._tw_fill_masks(inputs, args, kwargs)
-            is_symbolic = False
-            if (
+                mask = masks.fill_arguments(self, inputs, args, kwargs)
+            if (  # most inputs need no conversion
                 type(inputs) is not Tensor
                 or inputs.array.dtype is not self._tw_compute_dtype.dtype
+                or args
+                or kwargs
             ):
-                is_symbolic = _any_symbolic(inputs)
-                inputs = inputs if is_symbolic else self._tw_converted(inputs)
-            if args or kwargs:
-                is_symbolic = is_symbolic or _any_symbolic((args, kwargs))
-            if is_symbolic:
-                return self._tw_note_call(given, inputs, args, kwargs)
-            outputs = self._tw_checked_call(
-                inputs, args, kwargs, training, is_outermost
-            )
+                if _any_symbolic((inputs, args, kwargs)):
+                    return self._tw_symbolic_call(given_training, inputs, args, kwargs)
+                inputs = self._tw_converted(inputs)
+                args = [self._tw_converted_if_array(x) for x in args]
+                kwargs = {k: self._tw_converted_if_array(x) for k, x in kwargs.items()}
+            if signature.takes_training and training is not None:
+                if len(args) < signature.training_at:
+                    kwargs["training"] = training
+            if self.input_spec is not None:
+                self._tw_check_inputs(inputs)
+            if is_outermost and Layer._tw_adds_losses and self._tw_name:
+                self._tw_take_losses()  # of the call before
+            if self._tw_replaced is not None:  # outside of `call`, where it is allowed
+                del self._tw_replaced
+            if (  # most calls need no context around them
+                self.built
+                and self._tw_output_shape is not None
+                and self._tw_remat_scope is None
+                and not (
+                    Layer._tw_uses_mixed_precision and self._tw_reads_in_another_dtype()
+                )
+            ):
+                outputs = converted(self.call)(inputs, *args, **kwargs)
+            else:
+                outputs = self._tw_build_and_call(inputs, args, kwargs)
+            if self._tw_replaced is not None:
+                self._tw_reject_replaced("call")
+            if self.activity_regularizer is not None:
+                self._tw_add_penalties_on(outputs)
             if mask is not None or (self._tw_makes_masks and self.supports_masking):
-                self._tw_pass_mask_on(inputs, mask, outputs)
+                masks.pass_on(self, inputs, mask, outputs)
             return outputs
         except Exception as error:
-            self._tw_name_in(error)
+            self._tw_add_name_to(error)
             raise
         finally:
             if token is not None:
-                _INSIDE.reset(token)
+                _OUTER_CALL.reset(token)
+
+    _tw_signature = None
+    _tw_shapes = ()
+
+    @classmethod
+    def _call_signature(cls):
+        """Return the signature of `call`, which may be assigned to the class later."""
+        if cls.call is not cls._tw_signature.call:
+            cls._tw_signature = CallSignature(cls.call)
+        return cls._tw_signature
+
+    def _tw_build_and_call(self, inputs, args, kwargs):
+        """Build the layer in its first call; run `call` in its dtype and `RematScope`."""
+        is_first = self._tw_output_shape is None or not self.built
+        with (
+            self._tw_autocast(),
+            self._tw_first_call(inputs, args, kwargs) if is_first else nullcontext(),
+        ):
+            call = self.call
+            if self._tw_remat_scope is not None:
+                call = self.rematerialized_call(call, inputs, *args, **kwargs)
+            outputs = converted(call)(inputs, *args, **kwargs)
+        if is_first:
+            self._tw_output_shape = shapes_in(outputs)
+        return outputs
+
+    def _tw_add_name_to(self, error):
+        """Add the name of the layer to an error that lacks it."""
+        if type(error) is TypeError:
+            explain_keyword(error, type(self).call)
+        known = [str(error), *getattr(error, "__notes__", ())]
+        if not any([self._tw_title in text for text in known]):
+            error.add_note(f"in {self._tw_title}")
+            if known[0].startswith("'dict' object"):
+                self._tw_name_configs(error)
+
+    def _tw_name_configs(self, error):
+        """Add to an error that an attribute is a config, not the object."""
+        for name, value in vars(self).items():
+            if isinstance(value, dict) and {"class_name", "config"} <= value.keys():
+                error.add_note(
+                    f"self.{name} is a config of class {value['class_name']!s:.80}: make the "
+                    f"object in {type(self).__name__}.from_config, by "
+                    "keras.saving.deserialize_keras_object"
+                )
+
+    def rematerialized_call(
+        self, layer_call: Callable[..., Any], *args: Any, **kwargs: Any
+    ) -> Callable[..., Any]:
+        """Wrap ``layer_call`` as the layer's `RematScope` requires.
+
+        The scope is the one in which the layer was created.
+
+        Args:
+            layer_call: Function to wrap, usually `call`.
+            *args: Positional arguments of the coming call.
+            **kwargs: Keyword arguments of the coming call.
+        """
+        if self._tw_remat_scope is None:
+            return layer_call
+        return rematerialized(self, self._tw_remat_scope, layer_call, args, kwargs)
 
     def stateless_call(
         self,
@@ -497,14 +489,10 @@ class Layer(Operation, Tracked, LayerConfig):
                 f"{self._tw_title}: must be built before stateless_call; call "
                 "build(input_shape)"
             )
-        who, rest = f"{self._tw_title}: stateless_call", self.non_trainable_variables
+        who = f"{self._tw_title}: stateless_call"
+        own, rest = self.trainable_variables, self.non_trainable_variables
         pairs = [
-            *paired(
-                who,
-                "trainable_variables",
-                self.trainable_variables,
-                trainable_variables,
-            ),
+            *paired(who, "trainable_variables", own, trainable_variables),
             *paired(who, "non_trainable_variables", rest, non_trainable_variables),
         ]
         with substituted(pairs):
@@ -513,163 +501,157 @@ class Layer(Operation, Tracked, LayerConfig):
             after = [variable._tw_read_uncast() for variable in rest]
         return (outputs, after, losses) if return_losses else (outputs, after)
 
-    _tw_signature = None
-    _tw_shapes = ()
+    # --- calls on symbolic tensors
 
-    @classmethod
-    def _call_signature(cls):
-        """Return the signature of `call`, which may be assigned to the class later."""
-        if cls.call is not cls._tw_signature.call:
-            cls._tw_signature = CallSignature(cls.call)
-        return cls._tw_signature
-
-    def _tw_training_of(self, training, args, around):
-        """Resolve ``training``: as given, from the enclosing call, or the default."""
-        if training is None and args:
-            training = self._tw_signature.training_among(args)
-        if training is not None:
-            return training
-        return self._tw_signature.default if around is None else around.training
-
-    def _tw_checked_call(self, inputs, args, kwargs, training, is_outermost):
-        """Check the inputs, run `call` on tensors, and add penalties on the outputs."""
-        signature = self._tw_signature
-        if args or kwargs:
-            args = [self._tw_converted_if_array(x) for x in args]
-            kwargs = {k: self._tw_converted_if_array(x) for k, x in kwargs.items()}
-        if signature.takes_training and training is not None:
-            if len(args) < signature.training_at:
-                kwargs["training"] = training
-        if self.input_spec is not None:
-            self._tw_check_inputs(inputs)
-        if is_outermost and Layer._tw_adds_losses and self._tw_name:
-            self._tw_forget_losses()
-        if self._tw_rebound is not None:  # from outside
-            del self._tw_rebound
-        if Layer._tw_mixes and self._tw_reads_in_another_dtype():
-            with autocast(self._tw_dtype_of_reads()):
-                outputs = self._called(inputs, args, kwargs)
-        elif self._tw_output_shape is None or not self.built:
-            outputs = self._tw_first_call(inputs, args, kwargs)
-        elif self._tw_remat_scope is None:
-            outputs = converted(self.call)(inputs, *args, **kwargs)
-        else:
-            outputs = self._called(inputs, args, kwargs)
-        if self._tw_rebound is not None:
-            self._tw_refuse_rebound("call")
-        if self.activity_regularizer is not None:
-            self._tw_add_penalties_on(outputs)
-        return outputs
-
-    def _tw_name_in(self, error):
-        """Add the name of the layer to an error that lacks it."""
-        if type(error) is TypeError:
-            explain_keyword(error, type(self).call)
-        known = [str(error), *getattr(error, "__notes__", ())]
-        if not any([self._tw_title in text for text in known]):
-            error.add_note(f"in {self._tw_title}")
-            if known[0].startswith("'dict' object"):
-                self._tw_name_configs(error)
-
-    def _tw_name_configs(self, error):
-        """Add to an error that an attribute is a config, not the object."""
-        for name, value in vars(self).items():
-            if isinstance(value, dict) and {"class_name", "config"} <= value.keys():
-                error.add_note(
-                    f"self.{name} is a config of class {value['class_name']!s:.80}: make the "
-                    f"object in {type(self).__name__}.from_config, by "
-                    "keras.saving.deserialize_keras_object"
-                )
-
-    def _called(self, inputs, args, kwargs):
-        if self._tw_output_shape is None or not self.built:
-            return self._tw_first_call(inputs, args, kwargs)
-        return self._tw_call_function(inputs, args, kwargs)(inputs, *args, **kwargs)
-
-    def _tw_call_function(self, inputs, args, kwargs):
-        if self._tw_remat_scope is None:
-            return converted(self.call)
-        return converted(self.rematerialized_call(self.call, inputs, *args, **kwargs))
-
-    def rematerialized_call(
-        self, layer_call: Callable[..., Any], *args: Any, **kwargs: Any
-    ) -> Callable[..., Any]:
-        """Wrap ``layer_call`` as the layer's `RematScope` requires.
-
-        The scope is the one in which the layer was created.
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """Return the shape of the outputs; by default, `call` is traced to find it.
 
         Args:
-            layer_call: Function to wrap, usually `call`.
-            *args: Positional arguments of the coming call.
-            **kwargs: Keyword arguments of the coming call.
+            input_shape: Shape of the inputs, with None for unknown sizes; a nest of
+                shapes for a nest of inputs.
+
+        Returns:
+            Tuple; a nest of tuples for several outputs.
         """
-        if self._tw_remat_scope is None:
-            return layer_call
-        return rematerialized(self, self._tw_remat_scope, layer_call, args, kwargs)
+        outputs = self.compute_output_spec(self._tw_symbolic_inputs(input_shape))
+        return map_structure(lambda x: tuple(x.shape), outputs)
 
-    def _tw_reads_in_another_dtype(self):
-        """Return whether `call` may have to change the dtype of variable reads."""
-        is_mixed = self._tw_compute_dtype is not self._tw_variable_dtype
-        return is_mixed or autocast_dtype() is not None
+    def _tw_symbolic_inputs(self, shapes):
+        return map_shapes(lambda s: KerasTensor(s, self._tw_compute_dtype), shapes)
 
-    def _tw_dtype_of_reads(self):
-        """Return the dtype in which `call` reads variables; None for their own.
+    def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
+        """Return a `KerasTensor` with the shape and dtype of each output.
 
-        None is returned for a layer whose compute dtype is not floating-point, and for
-        one without autocast inside another layer, both as in Keras.
+        The layer is built for these inputs; `call` is traced, not run.
+
+        Args:
+            *args: Inputs: `KerasTensor` objects or tensors.
+            **kwargs: Keyword arguments of `call`.
         """
-        dtype = self._tw_compute_dtype
-        casts = dtype.is_floating and (self.autocast or autocast_dtype() is None)
-        return dtype if casts else None
+        if not self.built:
+            with self._tw_building():
+                self._tw_build_for(args, kwargs)
+                self.built = self._tw_locked = True
+                try:
+                    return self._tw_output_spec(args, kwargs)
+                except BaseException:
+                    self.built = self._tw_locked = False
+                    raise
+        return self._tw_output_spec(args, kwargs)
 
+    def _tw_output_spec(self, args, kwargs):
+        if (
+            self._tw_shape_tells
+            and not self._tw_makes_masks
+            and kwargs.keys() <= {"training"}
+        ):
+            if len(args) == 1 and self._tw_is_plain(args[0]):
+                shape = self.compute_output_shape(tuple(args[0].shape))
+                return KerasTensor(shape, self._tw_compute_dtype)
+        try:
+            return symbolic_outputs(self._tw_call_as_it_is, args, kwargs)
+        except EagerFallback:  # of Python in it that tells no shape: the layer may
+            if not (len(args) == 1 and self._tw_knows_shape):
+                raise
+        return self._tw_symbolic_inputs(self.compute_output_shape(shapes_in(args[0])))
+
+    @property
+    def _tw_knows_shape(self):
+        """Return whether `compute_output_shape` needs no trace of `call`."""
+        return type(self).compute_output_shape is not Layer.compute_output_shape
+
+    def _tw_is_plain(self, x):
+        """Return whether the output spec for ``x`` is known without a trace."""
+        return (
+            type(x) is KerasTensor
+            and x.mask_spec is None
+            and x.shape.rank is not None
+            and x.dtype.is_floating
+            and self._tw_compute_dtype.is_floating
+            and self.autocast
+            and activations.keeps_shape(getattr(self, "activation", None))
+        )
+
+    def _tw_call_as_it_is(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the layer, and discard the losses and output shape of the call."""
+        shape = self._tw_output_shape
+        try:
+            return self(*args, **kwargs)
+        finally:
+            self._tw_output_shape = shape
+            if Layer._tw_adds_losses:
+                self._tw_take_losses()
+
+    def _tw_symbolic_call(self, training, inputs, args, kwargs):
+        """Record the call in the graph of a model: `KerasTensor` inputs and outputs."""
+        if not _any_symbolic(inputs):  # other arguments are
+            inputs = self._tw_converted(inputs)
+        if self.input_spec is not None:
+            self._tw_check_inputs(inputs)
+        if training is not None:
+            kwargs["training"] = training
+        with use_interpreters(()):
+            outputs = self.compute_output_spec(inputs, *args, **kwargs)
+        if outputs is None:
+            raise TypeError(
+                f"{self._tw_title}: call() returned None; is a return statement missing?"
+            )
+        self.built = True
+        warn_of_constants(self._tw_title, flatten((inputs, args, kwargs)))
+        Node(self, (inputs, *args), kwargs, outputs)
+        self._tw_output_shape = shapes_in(outputs)
+        return outputs
+
+    def _tw_check_inputs(self, inputs):
+        if problem := problem_with(inputs, self.input_spec):
+            raise ShapeError(self._tw_title, problem)
+
+    # --- building
+
+    @contextmanager
     def _tw_first_call(self, inputs, args, kwargs):
+        """Build the layer, unless it is built; the call inside may still add to it."""
         if self._tw_name is None:
             raise RuntimeError(
                 f"{type(self).__name__}: __init__ must call super().__init__() first"
             )
         with nullcontext() if self.built else BUILDING:
-            outputs = self._tw_built_call(inputs, args, kwargs)
-        self._tw_output_shape = _shapes_in(outputs)
-        return outputs
-
-    def _tw_built_call(self, inputs, args, kwargs):
-        if self.built:
-            self._tw_locked = True
-            return self._tw_call_function(inputs, args, kwargs)(inputs, *args, **kwargs)
-        with self._tw_building():
-            self._tw_build_for((inputs, *args), kwargs)
-            self.built = self._tw_locked = True
-            vars(self).pop("_tw_rebound", None)
-            return self._tw_call_function(inputs, args, kwargs)(inputs, *args, **kwargs)
+            if self.built:
+                self._tw_locked = True
+                yield
+                return
+            with self._tw_building():
+                self._tw_build_for((inputs, *args), kwargs)
+                self.built = self._tw_locked = True
+                vars(self).pop("_tw_replaced", None)
+                yield
 
     def _tw_build_for(self, args, kwargs):
         """Build for tensors: pass their shapes to `build`, by name if several."""
-        given = self._tw_signature.given(args[0], args[1:], kwargs)
-        shapes = {f"{name}_shape": _shapes_in(x) for name, x in given.items()}
-        if not set(self._tw_shapes) <= {
-            f"{name}_shape" for name in self._tw_signature.names
-        }:
-            shape = _shapes_in(args[0])
-            self._tw_build_shapes = Opaque(
-                {(*self._tw_shapes, "input_shape")[0]: shape}
-            )
-            with autocast(None):
-                self.build(shape)
-            return
-        missing = [n for n in self._tw_signature.names if n not in given]
-        missing = [n for n in missing if n not in self._tw_signature.defaults]
-        if missing:
-            raise TypeError(f"{self._tw_title}: the argument '{missing[0]}' is missing")
-        shapes = {name: shapes.get(name) for name in self._tw_shapes}
-        shapes = {name: s for name, s in shapes.items() if s is not None}
+        signature, names = self._tw_signature, self._tw_shapes
+        by_name = set(names) <= {f"{name}_shape" for name in signature.names}
+        if by_name:
+            given = signature.given(args[0], args[1:], kwargs)
+            for name in signature.names:
+                if name not in given and name not in signature.defaults:
+                    raise TypeError(
+                        f"{self._tw_title}: the argument '{name}' is missing"
+                    )
+            shapes = {n: shapes_in(given.get(n.removesuffix("_shape"))) for n in names}
+            shapes = {name: s for name, s in shapes.items() if s is not None}
+        else:
+            shapes = {(*names, "input_shape")[0]: shapes_in(args[0])}
         self._tw_build_shapes = Opaque(shapes)
         with autocast(None):
-            self.build(**shapes)
+            if by_name:
+                self.build(**shapes)
+            else:
+                self.build(*shapes.values())
 
     @contextmanager
     def _tw_building(self):
         """Own the weights and layers created inside; drop them on an error."""
-        self._tw_find_place()
+        self._tw_set_parent_path()
         counts = len(self._tw_weights), len(self._tw_penalties)
         token = _OWNER.set(self)
         try:
@@ -682,131 +664,14 @@ class Layer(Operation, Tracked, LayerConfig):
         finally:
             _OWNER.reset(token)
 
-    def _tw_find_place(self):
+    def _tw_set_parent_path(self):
         """Take the path, and its dtypes, from the layer whose first call is running."""
-        around = _OWNER.get()
-        if self._parent_path is None and around is not None and around is not self:
-            self._parent_path = around.path
+        owner = _OWNER.get()
+        if self._parent_path is None and owner is not None and owner is not self:
+            self._parent_path = owner.path
             self._tw_find_dtypes()
 
-    def _tw_note_call(self, training, inputs, args, kwargs):
-        """Record the call in the graph of a model: `KerasTensor` inputs and outputs."""
-        if self.input_spec is not None:
-            self._tw_check_inputs(inputs)
-        kwargs = dict(kwargs)
-        if training is not None:
-            kwargs["training"] = training
-        with use_interpreters(()):
-            outputs = self.compute_output_spec(inputs, *args, **kwargs)
-        if outputs is None:
-            raise TypeError(
-                f"{self._tw_title}: call() returned None; is a return statement missing?"
-            )
-        self.built = True
-        warn_of_constants(self._tw_title, flatten((inputs, args, kwargs)))
-        Node(self, (inputs, *args), kwargs, outputs)
-        self._tw_output_shape = _shapes_in(outputs)
-        return outputs
-
-    # --- inputs
-
-    def _tw_converted(self, inputs):
-        """Convert inputs to tensors; cast floating-point inputs to the compute dtype."""
-        if inputs is None:
-            return None
-        casts = self.autocast and self._tw_casts_inputs
-        if is_nested(inputs):
-            if any(getattr(leaf, "ndim", 0) for leaf in flatten(inputs)):
-                return map_structure(self._tw_converted, inputs)
-        elif is_composite(inputs):
-            floating = inputs.dtype.is_floating and self._tw_compute_dtype.is_floating
-            return (
-                cast(inputs, self._tw_compute_dtype) if floating and casts else inputs
-            )
-        elif not is_tensor(inputs):
-            is_array = isinstance(getattr(inputs, "dtype", None), np.dtype)
-            array = inputs if is_array else np.asarray(inputs)
-            if (
-                kind_of(array.dtype) == "f"
-                and self._tw_compute_dtype.is_floating
-                and casts
-            ):
-                return convert_to_tensor(array, self._tw_compute_dtype)
-        tensor, own = convert_to_tensor(inputs), self._tw_compute_dtype
-        fits = not (tensor.dtype.is_floating and own.is_floating) or tensor.dtype is own
-        return tensor if fits or not casts else masks.cast_masked(tensor, own)
-
-    def _tw_as_own_dtype(self, tensor):
-        own = self._tw_compute_dtype
-        if tensor.dtype is own or not own.is_floating:
-            return tensor
-        return cast(tensor, own)
-
-    def _tw_converted_if_array(self, value):
-        if is_tensor(value) or (getattr(value, "ndim", 0) and hasattr(value, "dtype")):
-            return self._tw_converted(value)
-        if is_nested(value) and any([is_tensor(leaf) for leaf in flatten(value)]):
-            return map_structure(self._tw_converted_if_array, value)
-        return value
-
-    def _tw_check_inputs(self, inputs):
-        spec = self.input_spec
-        if type(spec) is InputSpec and type(inputs) is Tensor:
-            problem = spec.problem(inputs.array.shape, inputs.array.dtype)
-        else:
-            specs, tensors = flatten(spec), flatten(inputs)
-            problem = None
-            if len(specs) != len(tensors):
-                problem = f"expected {len(specs)} inputs, got {len(tensors)}"
-            for each, tensor in zip(specs, tensors):
-                if each is not None and tensor is not None and not problem:
-                    # what a symbolic tensor stands for is cast when the call is traced
-                    symbolic = type(tensor) is KerasTensor
-                    dtype = None if symbolic else tensor.dtype
-                    problem = each.problem(tuple(tensor.shape), dtype)
-                elif each is not None and tensor is None and not each.optional:
-                    problem = (
-                        "expected a tensor, got None: is a return statement missing "
-                        "in the function that made it?"
-                    )
-        if problem:
-            raise ShapeError(self._tw_title, problem)
-
-    # --- masks and losses
-
-    def _tw_fill_masks(self, inputs, args, kwargs):
-        """Return the mask of the first input; fill the mask arguments of `call`."""
-        signature = self._tw_signature
-        if signature.masks:
-            given = signature.given(inputs, args, kwargs)
-            for name, source in signature.masks.items():
-                if given.get(name) is None and given.get(source) is not None:
-                    mask = masks.mask_of(given[source])
-                    if any([m is not None for m in flatten(mask)]):
-                        if name in given and name not in kwargs:
-                            continue  # None was given by position
-                        kwargs[name] = mask
-        mask = kwargs.get("mask")
-        if mask is not None:
-            if any([m is not None for m in flatten(mask)]):
-                kwargs["mask"] = mask = self._tw_converted(mask)
-            return mask
-        mask = masks.mask_of(inputs)
-        return None if all([m is None for m in flatten(mask)]) else mask
-
-    def _tw_pass_mask_on(self, inputs, mask, outputs):
-        if not self.supports_masking:
-            self._tw_lose_mask()
-        elif any([masks.mask_of(x) is None for x in flatten(outputs)]):
-            masks.attach(outputs, self.compute_mask(inputs, mask))
-
-    def _tw_lose_mask(self):
-        warnings.warn(
-            f"{self._tw_title} was passed an input with a mask attached to it, but does "
-            "not support masking: later layers will not see the mask. Set "
-            "supports_masking = True, or define compute_mask",
-            stacklevel=user_stacklevel(),
-        )
+    # --- losses
 
     def add_loss(self, loss: Any) -> None:
         """Add scalar losses, computed in `call`, to `losses` until the next call.
@@ -818,7 +683,7 @@ class Layer(Operation, Tracked, LayerConfig):
             ValueError: If a value is not a tensor, is symbolic and added outside of a
                 call (no later call would compute it), or is added inside `remat`.
         """
-        losses, is_outside = flatten(loss), _INSIDE.get() is None
+        losses, is_outside = flatten(loss), _OUTER_CALL.get() is None
         for each in losses:
             if not is_tensor(each) or (
                 is_outside and isinstance(each, SymbolicOperand)
@@ -847,10 +712,6 @@ class Layer(Operation, Tracked, LayerConfig):
                     penalty = divide_no_nan(penalty, batch)
                 self.add_loss(penalty)
 
-    def _tw_forget_losses(self):
-        for layer, _ in self._tw_walk():
-            layer._tw_added.clear()
-
     # --- describing
 
     @property
@@ -871,42 +732,6 @@ class Layer(Operation, Tracked, LayerConfig):
     def name(self, value: str) -> None:
         self._tw_name = value
         Layer._tw_renamed += 1
-
-    @property
-    def dtype_policy(self) -> DTypePolicy:
-        """Policy with the dtypes of the computation and of the weights; can be set.
-
-        Existing weights keep their dtype.
-        """
-        return self._tw_policy
-
-    @dtype_policy.setter
-    def dtype_policy(self, value: DTypePolicyLike) -> None:
-        self._tw_policy = policy = dtype_policies.get(value)
-        self._tw_by_path = isinstance(policy, dtype_policies.DTypePolicyMap)
-        self._tw_find_dtypes()
-
-    def _tw_find_dtypes(self):
-        """Look up the dtypes in the policy, which may be a map of policies by path."""
-        policy = self._tw_policy[self.path] if self._tw_by_path else self._tw_policy
-        self._tw_compute_dtype = as_dtype(policy.compute_dtype)
-        self._tw_variable_dtype = as_dtype(policy.variable_dtype)
-        if self._tw_by_path or self._tw_compute_dtype is not self._tw_variable_dtype:
-            Layer._tw_mixes = True
-
-    @property
-    def variable_dtype(self) -> str:
-        """Name of the dtype of the weights."""
-        return self._tw_variable_dtype.name
-
-    @property
-    def compute_dtype(self) -> str:
-        """Name of the compute dtype, to which floating-point inputs are cast."""
-        return self._tw_compute_dtype.name
-
-    # One property each: an error names the last attribute that a property became.
-    dtype: property = property(variable_dtype.fget)
-    input_dtype: property = property(compute_dtype.fget)
 
     @property
     def quantization_mode(self) -> None:
@@ -960,31 +785,6 @@ def _any_symbolic(nest):
     if not is_nested(nest):
         return type(nest) is KerasTensor
     return any([type(leaf) is KerasTensor for leaf in flatten(nest)])
-
-
-def _map_shapes(function, shapes):
-    """Apply ``function`` to each shape in a nest of shapes."""
-    if is_shape(shapes):
-        return function(tuple(shapes))
-    if isinstance(shapes, dict):
-        return {key: _map_shapes(function, s) for key, s in shapes.items()}
-    return type(shapes)([_map_shapes(function, s) for s in shapes])
-
-
-def _shapes_in(tensors):
-    """Return the shape of each tensor in a nest, and None for leaves without a shape.
-
-    Unknown sizes are None, also in functions that are traced for all sizes.
-    """
-    if is_nested(tensors):
-        return map_structure(_shapes_in, tensors)
-    shape = getattr(tensors, "shape", None)
-    return None if shape is None else static_shapes(tuple(shape))
-
-
-def _shape_arguments(build):
-    code = build.__code__
-    return code.co_varnames[1 : code.co_argcount]
 
 
 def _given_shape(kwargs):

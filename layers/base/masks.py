@@ -4,6 +4,9 @@ A tensor carries its mask as ``_keras_mask``, as in Keras. `in_use` returns whet
 tensor of this process ever had one: if not, layers need not look.
 """
 
+import warnings
+
+from tapewright.core.messages.source_lines import user_stacklevel
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.tensor import is_composite
 from tapewright.ops.array.conversion import cast, identity
@@ -62,3 +65,37 @@ def masked(tensor, mask):
     twin = identity(tensor)
     attach(twin, mask)
     return twin
+
+
+def fill_arguments(layer, inputs, args, kwargs):
+    """Return the mask of the first input; fill the mask arguments of ``layer.call``."""
+    signature = layer._tw_signature
+    if signature.masks:
+        given = signature.given(inputs, args, kwargs)
+        for name, source in signature.masks.items():
+            if given.get(name) is None and given.get(source) is not None:
+                mask = mask_of(given[source])
+                if any([m is not None for m in flatten(mask)]):
+                    if name in given and name not in kwargs:
+                        continue  # None was given by position
+                    kwargs[name] = mask
+    mask = kwargs.get("mask")
+    if mask is not None:
+        if any([m is not None for m in flatten(mask)]):
+            kwargs["mask"] = mask = layer._tw_converted(mask)
+        return mask
+    mask = mask_of(inputs)
+    return None if all([m is None for m in flatten(mask)]) else mask
+
+
+def pass_on(layer, inputs, mask, outputs):
+    """Attach the mask of the inputs of a call to its outputs, or warn that it is lost."""
+    if not layer.supports_masking:
+        warnings.warn(
+            f"{layer._tw_title} was passed an input with a mask attached to it, but does "
+            "not support masking: later layers will not see the mask. Set "
+            "supports_masking = True, or define compute_mask",
+            stacklevel=user_stacklevel(),
+        )
+    elif any([mask_of(x) is None for x in flatten(outputs)]):
+        attach(outputs, layer.compute_mask(inputs, mask))

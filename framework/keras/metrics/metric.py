@@ -282,10 +282,10 @@ def _unrecorded(update_state):
     """
 
     def update(self, args, kwargs):
-        vars(self).pop("_tw_rebound", None)
+        vars(self).pop("_tw_replaced", None)
         returned = converted(update_state)(self, *args, **kwargs)
-        if self._tw_rebound is not None:
-            self._tw_refuse_rebound("update_state")
+        if self._tw_replaced is not None:
+            self._tw_reject_replaced("update_state")
         return returned
 
     @functools.wraps(update_state)

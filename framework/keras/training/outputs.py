@@ -29,9 +29,6 @@ class Outputs:
         """Add the outputs of a batch: tensors, or values that NumPy converts to arrays.
 
         Sparse and ragged tensors are kept as they are, on their device.
-
-        Raises:
-            TypeError: If there are none.
         """
         if structure is None:
             raise TypeError(

@@ -481,9 +481,8 @@ class Trainer(TrainSteps):
         for metric in self.metrics:
             inner = isinstance(metric, CompileMetrics)
             names += [m.name for m in metric.metrics] if inner else [metric.name]
-        names = list(dict.fromkeys(names))
+        names = dict.fromkeys([*names, *sorted(logs)])
         results = [logs[name] for name in names if name in logs]
-        results += [logs[name] for name in sorted(logs) if name not in names]
         return results[0] if len(results) == 1 else results
 
 

@@ -76,6 +76,20 @@ def test_a_chain_of_dense_layers_is_put_together_without_a_trace(monkeypatch):
     assert keras.Model(x, layers.Dense(4)(y)).output_shape == (None, 4)
 
 
+def test_numbers_beside_a_symbolic_tensor_are_a_tensor():
+    class Between(layers.Layer):
+        def build(self, first_shape, second_shape):
+            self.shapes = first_shape, second_shape
+
+        def call(self, first, second):
+            return (first + second) / 2.0
+
+    x, layer = keras.Input((2,)), Between()
+    model = keras.Model(x, layer([[1.0, 2.0]], x))
+    assert layer.shapes == ((1, 2), (None, 2))
+    np.testing.assert_array_equal(model(np.zeros((1, 2))), [[0.5, 1.0]])
+
+
 def test_a_class_of_the_users_is_traced_whatever_it_inherits():
     class Pair(layers.Dense):
         def call(self, inputs):

@@ -309,6 +309,20 @@ def test_a_tensor_may_take_the_place_of_a_variable_for_a_while_or_from_outside()
     assert layer(x).numpy() == 4
 
 
+class HalvedInBuild(layers.Layer):
+    def build(self, input_shape):
+        self.scale = self.add_weight((input_shape[-1],), "ones", name="scale")
+        self.scale = self.scale / 2.0
+
+    def call(self, inputs):
+        return inputs * self.scale
+
+
+def test_a_tensor_may_take_the_place_of_a_variable_in_build():
+    layer = HalvedInBuild()
+    assert layer(tw.ones((1, 1))).numpy() == 0.5 == layer(tw.ones((1, 1))).numpy()
+
+
 class WeightInCall(layers.Layer):
     def call(self, inputs):
         return inputs * self.add_weight((inputs.shape[-1],), name="gamma")
@@ -331,6 +345,10 @@ def test_a_layer_that_is_built_takes_no_more_weights():
         WeightInCall()(tw.ones((1, 2)))
     with pytest.raises(ValueError, match=message):
         tw.keras.Sequential([tw.keras.Input((2,)), WeightInCall()])
+    layer = WeightInCall()
+    layer.built = True
+    with pytest.raises(ValueError, match=message):
+        layer(tw.ones((1, 2)))
     layer = WeightAfterSuper()
     assert layer(tw.ones((1, 2))).shape == (1, 2)
     with pytest.raises(
