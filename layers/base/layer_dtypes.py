@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tapewright.core.autocast import autocast, autocast_dtype
 from tapewright.core.dtypes import as_dtype, float32, kind_of
 from tapewright.core.nest import flatten, is_nested, map_structure
+from tapewright.core.state.autocast import autocast, autocast_dtype
 from tapewright.core.tensor import convert_to_tensor, is_composite, is_tensor
 from tapewright.ops.array.conversion import cast
 
@@ -23,8 +23,6 @@ from .masks import cast_masked
 if TYPE_CHECKING:
     from ..dtype_policies import DTypePolicy
     from .layer_types import DTypePolicyLike
-
-__all__ = ["LayerDtypes"]
 
 
 class LayerDtypes:
