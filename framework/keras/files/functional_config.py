@@ -22,7 +22,7 @@ from tapewright.serialization.load_errors import load_error, load_errors
 from tapewright.serialization.object_config import deserialize, serialize
 from tapewright.serialization.registry import find_in_module
 
-from .. import legacy
+from ..legacy import configs, functions
 from .class_names import is_functional
 from .keras_objects import (
     argument_config,
@@ -109,7 +109,7 @@ def graph_from_config(config: dict[str, Any]) -> tuple[Any, Any]:
         ValueError: If a layer is called on an unknown tensor, two layers have the same
             name, or calls depend on each other.
     """
-    return _Builder(legacy.configs.keras3_calls(config)).built()
+    return _Builder(configs.keras3_calls(config)).built()
 
 
 class _Builder:
@@ -148,8 +148,8 @@ class _Builder:
         self.calls[name] = _calls(name, entry)
 
     def _operation(self, entry):
-        if legacy.functions.is_function_call(entry):
-            return legacy.functions.FunctionCall(entry)
+        if functions.is_function_call(entry):
+            return functions.FunctionCall(entry)
         if is_operation(entry):
             return OpCall(*operation_from_config(entry))
         module, name = str(entry.get("module")), entry["class_name"]
@@ -241,7 +241,7 @@ class _Builder:
         if not symbolic:  # it would compute now
             what = "layer" if isinstance(self.made[name], Layer) else "operation"
             raise load_error(f"the {what} {name[:80]!r} is called on no tensor")
-        if isinstance(self.made[name], (OpCall, legacy.functions.FunctionCall)):
+        if isinstance(self.made[name], (OpCall, functions.FunctionCall)):
             check_call(self.made[name], kwargs)
         with load_errors(
             f"the layer {name[:80]!r} cannot be called with the arguments in the config"

@@ -16,7 +16,7 @@ from tapewright.storage.folders import FolderReader
 from tapewright.storage.reader import Group, MergedGroup, file_format, opened
 from tapewright.storage.zips import ZipReader, opened_zip
 
-from .. import legacy
+from ..legacy import configs
 from .weights.shards import opened_shards
 
 OWN_GROUP = "tapewright"  # a group of HDF5 that Keras ignores
@@ -147,7 +147,7 @@ class ModelFile:
                 return config
             raise SavingError(self.path, "the compile config must be a dict", CONFIG)
         if self.root.has("training_config"):
-            return legacy.configs.keras3_compile_config(
+            return configs.keras3_compile_config(
                 self.root.json_object("training_config")
             )
         return None

@@ -44,8 +44,8 @@ from tapewright.storage.suffixes import foreign_suffix
 from tapewright.storage.writer import writing
 from tapewright.storage.zips import writing_zip
 
-from .. import legacy
 from ..keras_version import VERSION
+from ..legacy import configs
 from ..training.compiled import CompiledModel
 from .assets import ASSETS, read_assets, write_assets
 from .class_names import strip_defaults
@@ -211,9 +211,9 @@ def _save_hdf5(path, overwrite, model, config, optimizer):
     with writing(path, overwrite) as root:
         root.text("keras_version", VERSION)
         root.text("backend", "tapewright")
-        root.json("model_config", legacy.configs.keras2_config(config))
+        root.json("model_config", configs.keras2_config(config))
         if optimizer is not None:
-            training = legacy.configs.keras2_training_config(config["compile_config"])
+            training = configs.keras2_training_config(config["compile_config"])
             root.json("training_config", training)
         write_layers(root.group("model_weights"), model, VERSION)
         group = _write_own_group(root, model)
@@ -290,7 +290,7 @@ def _model_with_weights(file):
     """
     path, location = file.path, file.config_location
     check_size(file.config, path, location)
-    config = legacy.configs.keras3_config(file.config)
+    config = configs.keras3_config(file.config)
     if file.by_layer:
         _check_layer_count(file, config)
     graphs = using_layer_graphs(file.own_group)
@@ -393,7 +393,7 @@ def _compile_as_saved(model, file):
     what = "the model cannot be compiled as it was"
     try:
         with from_file(file.path, location), load_errors(what):
-            config = legacy.configs.keras3_config(config)
+            config = configs.keras3_config(config)
             if has_loss_scale(file.root):
                 config = config_with_loss_scale(config)
             model.compile_from_config(config)
