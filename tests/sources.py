@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ class Source(NamedTuple):
     """The parts of a file that tests read: the trees of all files would fill the memory."""
 
     imports: list  # nodes, wherever they stand
-    run: list  # those not under ``if TYPE_CHECKING``, which never runs
+    run: list  # those not under ``if TYPE_CHECKING`` or ``with lazy_imports``
     private: list  # nodes ``value._attribute``
     members: set  # private names that classes define, or assign to their objects
     docstrings: list
@@ -74,13 +75,13 @@ def source(path):
     found = Source([], [], [], set(), [], set())
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for statement in tree.body:
-        never = isinstance(statement, ast.If) and (
-            ast.unparse(statement.test) == "TYPE_CHECKING"
+        later = isinstance(statement, ast.If | ast.With) and re.match(
+            r"if TYPE_CHECKING:|with .*lazy_imports\(", ast.unparse(statement)
         )
         for node in ast.walk(statement):
             if isinstance(node, _IMPORTS):
                 found.imports.append(node)
-                if not never:
+                if not later:
                     found.run.append(node)
             elif isinstance(node, ast.Attribute):
                 if is_private(node.attr):

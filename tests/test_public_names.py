@@ -161,9 +161,6 @@ def test_a_public_face_lists_all_of_core_that_is_not_internal(name):
 
 def test_the_front_door_lists_all_that_it_imports():
     tree = ast.parse((ROOT / "framework" / "__init__.py").read_text(encoding="utf-8"))
-    tools = {"TYPE_CHECKING", "alias_modules", "apply_defaults", "hooks"}
-    tools |= {"explain_missing", "import_lazily", "import_module", "keep_public"}
-    tools |= {"install_traceback_hooks", "register_later"}
     own = [each for each in tree.body if not isinstance(each, ast.FunctionDef)]
     imported = set()
     for node in itertools.chain.from_iterable(map(ast.walk, own)):
@@ -175,9 +172,7 @@ def test_the_front_door_lists_all_that_it_imports():
                 imported |= set(found.__all__) if star else {each.asname or each.name}
         elif isinstance(node, ast.Assign):
             imported |= {t.id for t in node.targets if isinstance(t, ast.Name)}
-    imported = {name for name in imported if not name.startswith("_")}
-    internal = {"sampling"}  # known by other names
-    assert imported - tools - internal <= set(tw.__all__)
+    assert {name for name in imported if not name.startswith("_")} == set(tw.__all__)
 
 
 def test_each_public_name_has_the_recorded_signature():

@@ -1,15 +1,10 @@
 """`tw.compat`: conversion between text and bytes, as in ``tf.compat``, and `tw.compat.v1`."""
 
 import numbers
-import sys
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tapewright.core.names.lazy_import import import_lazily
-
-if TYPE_CHECKING:
-    from . import compat_v1 as v1
+from tapewright.core.names.lazy_import import lazy_imports
 
 __all__ = [
     "as_bytes",
@@ -26,7 +21,8 @@ __all__ = [
 ]
 
 __path__: list[str] = []  # a package, below which `v1` is imported
-import_lazily(sys.modules[__name__], v1="tapewright.api.compat_v1")
+with lazy_imports(globals()):
+    from . import compat_v1 as v1
 
 bytes_or_text_types = (bytes, str)
 complex_types = (numbers.Complex, np.number)

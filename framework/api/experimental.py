@@ -1,14 +1,9 @@
 """`tw.experimental`: the namespace of `tw.experimental.numpy`."""
 
-import sys
-from typing import TYPE_CHECKING
-
-from tapewright.core.names.lazy_import import import_lazily
-
-if TYPE_CHECKING:
-    from . import tnp as numpy
+from tapewright.core.names.lazy_import import lazy_imports
 
 __all__ = ["numpy"]
 
 __path__: list[str] = []  # a package, below which `numpy` is imported
-import_lazily(sys.modules[__name__], numpy="tapewright.api.tnp")
+with lazy_imports(globals()):
+    from . import tnp as numpy

@@ -1,9 +1,6 @@
 """`tw.nn`: activations, convolutions, normalizations and losses as ops, as ``tf.nn``."""
 
-import sys
-from typing import TYPE_CHECKING
-
-from tapewright.core.names.lazy_import import import_lazily
+from tapewright.core.names.lazy_import import lazy_imports as _lazy_imports
 from tapewright.ops.array.approx_top_k import *
 from tapewright.ops.array.gather import embedding_lookup as embedding_lookup
 from tapewright.ops.array.shape import (
@@ -39,27 +36,17 @@ from tapewright.ops.sparse.products import (
     safe_embedding_lookup_sparse as safe_embedding_lookup_sparse,
 )
 
-if TYPE_CHECKING:
-    from .ctc import *
-
-import_lazily(  # CTC is a loss of Keras
-    sys.modules[__name__],
-    collapse_repeated="tapewright.api.ctc:collapse_repeated",
-    ctc_beam_search_decoder="tapewright.api.ctc:ctc_beam_search_decoder",
-    ctc_greedy_decoder="tapewright.api.ctc:ctc_greedy_decoder",
-    ctc_loss="tapewright.api.ctc:ctc_loss",
-    ctc_unique_labels="tapewright.api.ctc:ctc_unique_labels",
-)
+with _lazy_imports(globals()):  # CTC is a loss of Keras
+    from .ctc import (
+        collapse_repeated as collapse_repeated,
+        ctc_beam_search_decoder as ctc_beam_search_decoder,
+        ctc_greedy_decoder as ctc_greedy_decoder,
+        ctc_loss as ctc_loss,
+        ctc_unique_labels as ctc_unique_labels,
+    )
 
 
 class experimental:
     """Names of ``tf.nn.experimental``."""
 
     stateless_dropout = staticmethod(stateless_dropout)
-
-
-del (
-    TYPE_CHECKING,
-    import_lazily,
-    sys,
-)  # this list has no `__all__`: all its names are public

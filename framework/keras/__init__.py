@@ -6,14 +6,13 @@
 import functools
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from tapewright.autodiff.custom_gradient import recompute_grad as remat
 from tapewright.core.hardware.devices import device
 from tapewright.core.names.lazy_import import (
     explain_missing,
-    import_lazily,
     keep_public,
+    lazy_imports,
 )
 from tapewright.core.names.name_scopes import name_scope
 from tapewright.core.state.stateless_scope import StatelessScope
@@ -53,12 +52,9 @@ from .metrics import Metric
 from .models import Function, Model, Sequential
 from .variable import Variable
 
-if TYPE_CHECKING:
-    from . import applications as applications
-    from . import distribution as distribution
-    from . import ops as ops
-    from .legacy import backend as backend
-    from .legacy import preprocessing as preprocessing
+with lazy_imports(globals()):
+    from . import applications, distribution, ops
+    from .legacy import backend, preprocessing
 
 __all__ = [
     "DTypePolicy",
@@ -110,14 +106,6 @@ __all__ = [
 
 __version__ = VERSION
 
-import_lazily(
-    sys.modules[__name__],
-    applications="tapewright.keras.applications",
-    backend="tapewright.keras.legacy.backend",
-    distribution="tapewright.keras.distribution",
-    ops="tapewright.keras.ops",
-    preprocessing="tapewright.keras.legacy.preprocessing",
-)
 # the config of a model may name functions of it
 register_later("keras.ops.", functools.partial(import_module, "tapewright.keras.ops"))
 register_later(

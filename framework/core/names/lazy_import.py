@@ -3,56 +3,103 @@
 A missing name raises an error, which may include the reason: see `explain_missing`.
 """
 
+import builtins
 import os
 import sys
 import threading
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from importlib.machinery import ModuleSpec
+from importlib.util import find_spec, resolve_name
+from types import ModuleType
+from typing import NamedTuple
 
 
-def import_lazily(module, **names):
-    """Define attributes of a module that are imported at their first use.
+@contextmanager
+def lazy_imports(space):
+    """Delay the imports of a ``with`` block until their names are first used.
+
+    ``from module import name`` is delayed, no other form. A name may also be assigned to
+    another one; names with a leading underscore are not kept. Import statements find a
+    module under its name here, too. For type checkers, editors and tools that freeze
+    programs, the imports are ordinary ones.
 
     Args:
-        module: Module to add the attributes to.
-        **names: For each attribute the full name of a module, which import statements
-            then also find under the attribute's name, or ``"module:name"`` for an
-            object in a module.
+        space: ``globals()`` of the module that has the block.
 
-    Example:
-        >>> from types import ModuleType
-        >>> from tapewright.core.names.lazy_import import import_lazily
-        >>> space = ModuleType("space")
-        >>> import_lazily(space, text="json", loads="json:loads")
-        >>> space.loads("[1, 2]"), dir(space)[-2:]
-        ([1, 2], ['loads', 'text'])
+    Example::
+
+        with lazy_imports(globals()):
+            from .files import save_model
+            from .ops import sampling as _sampling
+
+            random = _sampling
     """
-    space = vars(module)
-    alias_modules(module.__name__, **{n: m for n, m in names.items() if ":" not in m})
+
+    def delay(name, globals=None, locals=None, fromlist=(), level=0):
+        if globals is not space:  # of another thread
+            return run(name, globals, locals, fromlist, level)
+        if not fromlist or "*" in fromlist:
+            raise ImportError("lazy_imports: expected 'from module import name'")
+        return _Source(resolve_name("." * level + name, space["__package__"]))
+
+    with _PATCHING:
+        run, builtins.__import__ = builtins.__import__, delay
+        try:
+            yield
+        finally:
+            builtins.__import__ = run
+    delayed = {n: value for n, value in space.items() if type(value) is _Delayed}
+    for name in delayed:
+        del space[name]
+    _import_at_first_use(space, {n: v for n, v in delayed.items() if n[0] != "_"})
+
+
+class _Source:
+    """Stand-in for a module while names are imported from it."""
+
+    def __init__(self, module):
+        self._module = module
+
+    def __getattr__(self, name):
+        return _Delayed(self._module, name)
+
+
+class _Delayed(NamedTuple):
+    module: str
+    member: str
+
+
+def _import_at_first_use(space, delayed):
+    package = space["__name__"]
+    alias_modules(package, **{name: ".".join(place) for name, place in delayed.items()})
 
     def find(name):
-        if name not in names:
-            raise _missing(module, name)
-        path, _, member = names[name].partition(":")
+        if name not in delayed:
+            raise _missing(sys.modules[package], name)
+        module, member = delayed[name]
         with nullcontext() if _is_importing() else _LOCK:
-            value = import_module(path)
-        space[name] = value = getattr(value, member) if member else value
+            if module == package:  # it would look for its submodule here
+                value = import_module(f"{module}.{member}")
+            else:
+                value = getattr(__import__(module, fromlist=[member]), member)
+        space[name] = value
         return value
 
     space["__getattr__"] = find
-    space["__dir__"] = lambda: sorted({*space, *names})
+    space["__dir__"] = lambda: sorted({*space, *delayed})
 
 
 # Modules import each other in circles: threads that start at two points of a circle would
 # find modules that are half made. So one thread at a time imports what it uses first. It
 # must not wait inside an import, where it holds locks that the other one may need.
 _LOCK = threading.RLock()
+_PATCHING = threading.RLock()  # held while `__import__` is replaced
 
 
 def _renew_lock():
-    global _LOCK
-    _LOCK = threading.RLock()
+    global _LOCK, _PATCHING
+    _LOCK, _PATCHING = threading.RLock(), threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):  # the thread that holds it may not be in the child
@@ -72,6 +119,9 @@ def _is_importing():
 def keep_public(module, *packages):
     """Remove the names from a module that its `__all__` does not list.
 
+    A module without `__all__` gets one: its lazy imports, and all other names that have
+    no leading underscore and are no modules.
+
     ``packages`` are subpackages that the program may import later. They are imported
     here, since a later import would set the attribute again.
 
@@ -80,14 +130,17 @@ def keep_public(module, *packages):
         >>> from tapewright.core.names.lazy_import import keep_public
         >>> from types import ModuleType
         >>> space = ModuleType("space")
-        >>> space.__all__, space.exp, space.sys = ["exp"], abs, sys
+        >>> space.sqrt, space.sys, space._one = abs, sys, 1
         >>> keep_public(space)
-        >>> hasattr(space, "exp"), hasattr(space, "sys")
-        (True, False)
+        >>> space.__all__, hasattr(space, "sys")
+        (['sqrt'], False)
     """
     for package in packages:
         import_module(f"{module.__name__}.{package}")
     space = vars(module)
+    if "__all__" not in space:
+        names = [name for name in dir(module) if not name.startswith("_")]
+        module.__all__ = [n for n in names if not isinstance(space.get(n), ModuleType)]
     for name in space.keys() - set(module.__all__):
         if not name.startswith("_"):
             del space[name]
@@ -140,6 +193,12 @@ def alias_modules(package, **names):
             _ALIASES.targets[f"{package}.{name}"] = target
 
 
+def _is_module(name):
+    """Return whether there is a module of a name, whose package this imports."""
+    package = import_module(name.rpartition(".")[0])
+    return hasattr(package, "__path__") and find_spec(name) is not None
+
+
 class _Aliases:
     """Finder and loader that imports a module by its original name for its alias.
 
@@ -153,8 +212,9 @@ class _Aliases:
         self.reasons = {}  # full name of a module -> its public name, who has the reasons
 
     def find_spec(self, fullname, path=None, target=None):
-        if self.resolve(fullname):
-            return ModuleSpec(fullname, self)
+        original = self.resolve(fullname)
+        if original:
+            return ModuleSpec(fullname, self) if _is_module(original) else None
         return self._with_reasons(fullname, path) if fullname in self.reasons else None
 
     def _with_reasons(self, fullname, path):

@@ -1,16 +1,13 @@
 """`keras.models`: graphs and stacks of layers with `fit`, and their files."""
 
-import sys
-from typing import TYPE_CHECKING
-
-from tapewright.core.names.lazy_import import import_lazily
+from tapewright.core.names.lazy_import import lazy_imports
 
 from .cloning import clone_model
 from .function import Function as Function
 from .model import Model, model_from_json
 from .sequential import Sequential
 
-if TYPE_CHECKING:
+with lazy_imports(globals()):  # until a file is read or written
     from ..files.save_and_load import load_model, save_model
 
 __all__ = [
@@ -21,9 +18,3 @@ __all__ = [
     "model_from_json",
     "save_model",
 ]
-
-import_lazily(  # files are imported when one is read or written
-    sys.modules[__name__],
-    load_model="tapewright.keras.files.save_and_load:load_model",
-    save_model="tapewright.keras.files.save_and_load:save_model",
-)

@@ -1,9 +1,6 @@
 """`keras.utils`: data loading, random seeds, downloads, images, plots of models."""
 
-import sys
-from typing import TYPE_CHECKING
-
-from tapewright.core.names.lazy_import import import_lazily
+from tapewright.core.names.lazy_import import lazy_imports
 
 from ..config import (
     disable_interactive_logging,
@@ -33,7 +30,7 @@ from .numerical import normalize, pad_sequences, to_categorical
 from .progbar import Progbar
 from .random_seed import set_random_seed
 
-if TYPE_CHECKING:
+with lazy_imports(globals()):
     from ..legacy import serialization as legacy
     from .directory_datasets import (
         audio_dataset_from_directory,
@@ -90,22 +87,3 @@ __all__ = [
 ]
 
 Sequence = PyDataset
-
-DIRECTORIES = "tapewright.keras.utils.directory_datasets"
-
-import_lazily(
-    sys.modules[__name__],
-    Config="tapewright.keras.utils.named_values:Config",
-    FeatureSpace="tapewright.keras.utils.feature_space:FeatureSpace",
-    array_to_img="tapewright.keras.utils.image_utils:array_to_img",
-    audio_dataset_from_directory=f"{DIRECTORIES}:audio_dataset_from_directory",
-    get_file="tapewright.keras.utils.file_download:get_file",
-    legacy="tapewright.keras.legacy.serialization",
-    image_dataset_from_directory=f"{DIRECTORIES}:image_dataset_from_directory",
-    img_to_array="tapewright.keras.utils.image_utils:img_to_array",
-    load_img="tapewright.keras.utils.image_utils:load_img",
-    model_to_dot="tapewright.keras.utils.model_visualization:model_to_dot",
-    plot_model="tapewright.keras.utils.model_visualization:plot_model",
-    save_img="tapewright.keras.utils.image_utils:save_img",
-    text_dataset_from_directory=f"{DIRECTORIES}:text_dataset_from_directory",
-)

@@ -1,15 +1,20 @@
 """Modules that few programs use are loaded on first use; their names are there before."""
 
+import ast
+import builtins
 import importlib
+import importlib.util
+import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import tapewright as tw
-from tapewright.core.names.lazy_import import import_lazily, keep_public
+from tapewright.core.names.lazy_import import keep_public, lazy_imports
 
 from ...forks import Forks
 
@@ -42,9 +47,24 @@ def test_import_loads_110_modules_at_most(in_a_new_process):
     assert len(found) <= 110, found
 
 
-@pytest.mark.parametrize("module", tw._LATER)
+def lazy_names():
+    """Return ``{module: names that the front door imports from it lazily}``."""
+    found = {}
+    for block in ast.parse(Path(tw.__file__).read_text(encoding="utf-8")).body:
+        if isinstance(block, ast.With):
+            for node in block.body:
+                if isinstance(node, ast.ImportFrom) and node.module:
+                    names = [each.name for each in node.names if each.asname[0] != "_"]
+                    found.setdefault(node.module, []).extend(names)
+    return {module: names for module, names in found.items() if names}
+
+
+LAZY = lazy_names()
+
+
+@pytest.mark.parametrize("module", LAZY)
 def test_the_names_of_a_module_are_there_in_a_new_process(module, in_a_new_process):
-    first, *_ = names = tw._LATER[module].split()
+    first, *_ = names = LAZY[module]
     in_a_new_process(
         "import tapewright as tw, importlib\n"
         f"assert {{*{names}}} <= {{*dir(tw)}}\n"
@@ -189,11 +209,47 @@ def test_another_name_is_an_attribute_error():
         tw.trian  # noqa: B018
 
 
-def test_a_name_is_looked_up_once():
-    space = ModuleType("space")
-    import_lazily(space, text="json")
-    assert "text" not in vars(space)
-    assert space.text is vars(space)["text"]
+def module_with(block, monkeypatch):
+    """Return a module whose source has ``with lazy_imports(globals())`` and a block."""
+    module = ModuleType("space")
+    module.lazy_imports = lazy_imports
+    module.__package__, module.__path__ = "space", []
+    monkeypatch.setitem(sys.modules, "space", module)
+    lines = ["with lazy_imports(globals()):", *block.split("; ")]
+    exec("\n    ".join(lines), vars(module))
+    return module
+
+
+def test_a_name_is_looked_up_once(monkeypatch):
+    space = module_with("from json import loads", monkeypatch)
+    assert "loads" not in vars(space) and "loads" in dir(space)
+    assert space.loads is json.loads is vars(space)["loads"]
+
+
+def test_a_lazy_name_may_be_assigned_to_another(monkeypatch):
+    space = module_with("from json import loads as _loads; read = _loads", monkeypatch)
+    assert space.read is json.loads and "_loads" not in dir(space)
+
+
+def test_a_lazy_submodule_is_imported(monkeypatch):
+    space = module_with("from xml import dom; from xml.dom import minidom", monkeypatch)
+    assert (
+        space.minidom.__name__ == "xml.dom.minidom" and space.dom.__name__ == "xml.dom"
+    )
+    assert importlib.import_module("space.minidom") is space.minidom
+    assert importlib.util.find_spec("tapewright.while_loop") is None  # a function
+
+
+@pytest.mark.parametrize("block", ["import json", "from json import *"])
+def test_other_imports_are_refused(block, monkeypatch):
+    with pytest.raises(ImportError, match="expected 'from module import name'"):
+        module_with(block, monkeypatch)
+    assert builtins.__import__("json") is json
+
+
+def test_imports_of_other_modules_are_not_delayed(monkeypatch):
+    space = module_with("from json import loads; exec('import json', {})", monkeypatch)
+    assert space.loads is json.loads
 
 
 LATER = """
