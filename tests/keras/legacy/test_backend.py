@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.keras.legacy.backend import arrays, networks
 from tapewright.test import check_gradients
 
 K = tw.keras.backend

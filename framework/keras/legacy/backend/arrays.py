@@ -33,6 +33,58 @@ from tapewright.ops.math import comparison, elementwise, reduction, scan, trigon
 from tapewright.ops.nn import activation, normalization
 from tapewright.ops.random import sampling
 
+__all__ = [
+    "arange",
+    "batch_dot",
+    "batch_flatten",
+    "batch_get_value",
+    "batch_set_value",
+    "cast_to_floatx",
+    "clip",
+    "constant",
+    "count_params",
+    "dot",
+    "dtype",
+    "eval",
+    "eye",
+    "flatten",
+    "foldl",
+    "foldr",
+    "gather",
+    "get_value",
+    "hard_sigmoid",
+    "in_top_k",
+    "int_shape",
+    "is_sparse",
+    "map_fn",
+    "moving_average_update",
+    "ndim",
+    "one_hot",
+    "ones",
+    "random_bernoulli",
+    "random_normal",
+    "random_normal_variable",
+    "random_uniform",
+    "random_uniform_variable",
+    "repeat",
+    "reverse",
+    "set_value",
+    "shape",
+    "softmax",
+    "sqrt",
+    "stop_gradient",
+    "switch",
+    "tile",
+    "to_dense",
+    "transpose",
+    "truncated_normal",
+    "update",
+    "update_add",
+    "update_sub",
+    "variable",
+    "zeros",
+]
+
 
 def _numbers(x):
     """Return ``x`` as a tensor; booleans are cast to `floatx`."""
@@ -126,6 +178,7 @@ ALIASES: dict[str, tuple[Callable[..., Any], str, dict[str, str]]] = {
     ),
     "zeros_like": (creation.zeros_like, "x dtype=None name=None", {}),
 }  # fmt: skip
+__all__ += ALIASES
 
 
 def _alias(name, function, parameters, args):

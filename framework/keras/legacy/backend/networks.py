@@ -28,6 +28,34 @@ from ... import losses
 from ...ops import ctc
 from ...ops import nn as ops
 
+__all__ = [
+    "batch_normalization",
+    "bias_add",
+    "binary_crossentropy",
+    "binary_focal_crossentropy",
+    "categorical_crossentropy",
+    "categorical_focal_crossentropy",
+    "conv1d",
+    "conv2d",
+    "conv2d_transpose",
+    "conv3d",
+    "ctc_batch_cost",
+    "ctc_decode",
+    "depthwise_conv2d",
+    "dropout",
+    "pool2d",
+    "pool3d",
+    "resize_images",
+    "resize_volumes",
+    "rnn",
+    "separable_conv2d",
+    "sparse_categorical_crossentropy",
+    "spatial_2d_padding",
+    "spatial_3d_padding",
+    "temporal_padding",
+]
+
+
 Format = Literal["channels_last", "channels_first"]
 Padding = Literal["valid", "same"]
 Pair = tuple[int, int]
