@@ -21,14 +21,6 @@ from tapewright.ops.math.reduction import reduce_max, reduce_sum
 from tapewright.ops.ragged.ragged_tensor import RaggedTensor
 from tapewright.ops.sparse.sparse_tensor import SparseTensor
 
-__all__ = [
-    "collapse_repeated",
-    "ctc_beam_search_decoder",
-    "ctc_greedy_decoder",
-    "ctc_loss",
-    "ctc_unique_labels",
-]
-
 
 def ctc_loss(
     labels: TensorLike | SparseTensor,

@@ -35,9 +35,6 @@ from tapewright.ops.math.reduction import reduce_sum
 from .batching import BatchedTensor, NotDiagonal
 from .gradient_tape import GradientTape
 
-__all__ = ["RegisterGradient", "custom_gradient", "grad_pass_through", "recompute_grad"]
-
-
 # A function that returns its value and its gradient function.
 Differentiated: TypeAlias = Callable[P, tuple[R, Callable[..., Any]]]
 F = TypeVar("F", bound=Callable[..., Any])

@@ -21,8 +21,6 @@ from tapewright.ops.random.sampling import get_global_generator
 
 from .batching import BatchedTensor, BatchInterpreter
 
-__all__ = ["vectorized_map"]
-
 
 @composite
 def vectorized_map(

@@ -14,13 +14,6 @@ from tapewright.core.typing import ShapeLike, TensorLike, as_shape
 from .joining import pad
 from .shape import reshape, transpose
 
-__all__ = [
-    "batch_to_space",
-    "required_space_to_batch_paddings",
-    "space_to_batch",
-    "space_to_batch_nd",
-]
-
 
 def space_to_batch(
     input: TensorLike,

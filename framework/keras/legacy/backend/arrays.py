@@ -179,6 +179,7 @@ ALIASES: dict[str, tuple[Callable[..., Any], str, dict[str, str]]] = {
     "zeros_like": (creation.zeros_like, "x dtype=None name=None", {}),
 }  # fmt: skip
 __all__ += ALIASES
+__all__.sort()
 
 
 def _alias(name, function, parameters, args):
