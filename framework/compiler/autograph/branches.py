@@ -6,7 +6,7 @@ from tapewright.core.nest import is_nested, pack
 from tapewright.core.tensor import Tensor, convert_to_tensor
 
 from ..control_flow.cond_node import branch
-from ..control_flow.regions import described
+from ..control_flow.regions import describe_tensor
 from ..control_flow.tensor_array import TensorArray, with_common_elements
 from ..tracing.graph import spec_of
 from ..tracing.tracer import fall_back
@@ -106,7 +106,7 @@ class _Merge:
     def __init__(self, needed, before):
         self.needed = needed
         self.before = dict(before)
-        self.plans = {}  # name -> value, and the places of its outputs: `with_tensors`
+        self.plans = {}  # name -> value, and the slices of its outputs: `with_tensors`
 
     def rows(self, sides):
         """Return the tensors of both branches, in the same order."""
@@ -127,7 +127,7 @@ class _Merge:
             return self.one_sided(name, a, b, rows)
         if not same_nesting(a.value, b.value) or len(a.leaves) != len(b.leaves):
             self.refuse(name, a, b)
-        leaves, places = [], []
+        leaves, slices = [], []
         for (x, tensors), (y, others) in zip(a.leaves, b.leaves, strict=True):
             if isinstance(x, TensorArray) and isinstance(y, TensorArray) and x is not y:
                 pair = x._tw_with_components(tensors), y._tw_with_components(others)
@@ -135,7 +135,7 @@ class _Merge:
                 tensors, others = x._tw_components(), y._tw_components()
             leaves.append(x)
             if is_same(x, y):
-                places.append(None)
+                slices.append(None)
                 continue
             if tensors is None or others is None or len(tensors) != len(others):
                 self.refuse(name, a, b)
@@ -143,22 +143,22 @@ class _Merge:
             for pair in zip(tensors, others, strict=True):
                 for row, t in zip(rows, self.alike(name, pair), strict=True):
                     row.append(t)
-            places.append(slice(start, len(rows[0])))
+            slices.append(slice(start, len(rows[0])))
         value = pack(a.value, leaves) if is_nested(a.value) else leaves[0]
-        return value, places
+        return value, slices
 
     def one_sided(self, name, a, b, rows):
         """Reject a variable of one branch, unless nothing surely reads it."""
         there, at = (b, 1) if a.value is UNDEFINED else (a, 0)
         if name == RETURN_VALUE:  # a flag tells whether it is one
-            places = []
+            slices = []
             for _, tensors in there.leaves:
                 start = len(rows[0])
                 for t in tensors or ():
                     rows[at].append(convert_to_tensor(t))
                     rows[1 - at].append(None)
-                places.append(None if tensors is None else slice(start, len(rows[0])))
-            return there.value, places
+                slices.append(None if tensors is None else slice(start, len(rows[0])))
+            return there.value, slices
         if name in self.needed:
             raise ControlFlowError(
                 f"{user_line(always=True)}: {title_of(name)} is set only {SIDES[at]}, but "
@@ -179,8 +179,8 @@ class _Merge:
             )
         if spec_of(x) != spec_of(y):
             fall_back(
-                f"{title_of(name)} has {described(x)} {SIDES[0]} and {described(y)} "
-                f"{SIDES[1]}: its shape is not known before the if runs"
+                f"{title_of(name)} has {describe_tensor(x)} {SIDES[0]} and "
+                f"{describe_tensor(y)} {SIDES[1]}: its shape is not known before the if runs"
             )
         return x, y
 
@@ -194,8 +194,8 @@ class _Merge:
     def results(self, outputs):
         """Return the values of the variables after the `if`."""
         return {
-            name: value if places is None else with_tensors(value, places, outputs)
-            for name, (value, places) in self.plans.items()
+            name: value if slices is None else with_tensors(value, slices, outputs)
+            for name, (value, slices) in self.plans.items()
         }
 
 

@@ -104,12 +104,12 @@ class _Attributes(_Container):
         return UNDEFINED if hasattr(value, "__get__") else value
 
     def content(self):
-        found = dict(getattr(self.container, "__dict__", ()))
+        content = dict(getattr(self.container, "__dict__", ()))
         for name in _slots(type(self.container)):
             value = getattr(self.container, name, UNDEFINED)
             if value is not UNDEFINED:
-                found[name] = value
-        return found
+                content[name] = value
+        return content
 
     def replace(self, content):
         now = self.content()

@@ -105,14 +105,18 @@ def _same(a, b):
 def _converted_function(function):
     """Return a function with the converted code and the same cells and defaults."""
     code = function.__code__
-    found = _converted_code(function)
-    if found is None or isinstance(found, str):
+    converted = _converted_code(function)
+    if converted is None or isinstance(converted, str):
         return function
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     cells[OPERATORS] = _operators()
-    closure = tuple([cells[name] for name in found.co_freevars])
+    closure = tuple([cells[name] for name in converted.co_freevars])
     new = types.FunctionType(
-        found, function.__globals__, function.__name__, function.__defaults__, closure
+        converted,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        closure,
     )
     new.__kwdefaults__ = function.__kwdefaults__
     new.__dict__.update(function.__dict__)
@@ -132,15 +136,15 @@ def _operators():
 def _converted_code(function):
     """Return the converted code, None if there is nothing to convert, or a reason."""
     code = function.__code__
-    found = _known(code)
-    if found is _UNKNOWN:
+    converted = _known(code)
+    if converted is _UNKNOWN:
         try:
             with _LOCK:
-                found = _compiled(code, _tree(function))
+                converted = _compiled(code, _tree(function))
         except (NoSource, Unconvertible) as reason:
-            found = str(reason)
-        _remember(code, found)
-    return found
+            converted = str(reason)
+        _remember(code, converted)
+    return converted
 
 
 def _tree(function):
@@ -171,20 +175,20 @@ def _compiled(code, tree):
     module = ast.Module([*tree.imports, tree.factory], [])
     with warnings.catch_warnings(action="ignore") if tree.warns else nullcontext():
         whole = compile(module, code.co_filename, "exec", future_flags(code), True)
-    found = _code_in(_code_named(whole, "ag__factory"))
-    if OPERATORS not in found.co_freevars:
+    converted = _code_in(_code_named(whole, "ag__factory"))
+    if OPERATORS not in converted.co_freevars:
         return None
-    found = _renamed(found, code.co_name, code.co_qualname)
-    _note(found)
-    return found
+    converted = _renamed(converted, code.co_name, code.co_qualname)
+    _note(converted)
+    return converted
 
 
 def _code_named(code, name):
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
-            found = inner if inner.co_name == name else _code_named(inner, name)
-            if found is not None:
-                return found
+            match = inner if inner.co_name == name else _code_named(inner, name)
+            if match is not None:
+                return match
     return None
 
 
@@ -280,9 +284,9 @@ def do_not_convert(func=None):
 def why_not_converted():
     """Return why the running user code is not converted, or None if it is."""
     code, tracer = user_code(), active_tracer()
-    found = _UNKNOWN if code is None else _known(code)
-    if found is None:
+    known = _UNKNOWN if code is None else _known(code)
+    if known is None:
         return None
     if tracer is not None and not tracer.converts and code is not None:
         return f"'{code.co_name}' runs with autograph=False or do_not_convert"
-    return f"'{code.co_name}' is not converted: {found}" if type(found) is str else None
+    return f"'{code.co_name}' is not converted: {known}" if type(known) is str else None

@@ -124,57 +124,57 @@ def _range(function, *args, **options):
 
 
 def _enumerate(sequence, start=0):
-    found = as_iteration(sequence)
-    if type(found) is Rows and (found.is_static or not found.tensors):
-        numbers = tensor_range(start, start + found.length)
+    iteration = as_iteration(sequence)
+    if type(iteration) is Rows and (iteration.is_static or not iteration.tensors):
+        numbers = tensor_range(start, start + iteration.length)
         return Rows(
-            [numbers, *found.tensors], found.length,
-            lambda rows: (rows[0], found.item(rows[1:])),
+            [numbers, *iteration.tensors], iteration.length,
+            lambda rows: (rows[0], iteration.item(rows[1:])),
         )  # fmt: skip
-    if type(found) is Rows:
-        found = found.as_steps()
-    if type(found) is not Steps:
+    if type(iteration) is Rows:
+        iteration = iteration.as_steps()
+    if type(iteration) is not Steps:
         return enumerate(sequence, start)
     first = convert_to_tensor(start, dtype="int32")
     return Steps(
-        (first, found.state),
-        lambda state: found.goes_on(state[1]),
-        lambda state: (state[0], found.item(state[1])),
-        lambda state: (state[0] + 1, found.advance(state[1])),
-        found.count,
-        found.takes,
+        (first, iteration.state),
+        lambda state: iteration.goes_on(state[1]),
+        lambda state: (state[0], iteration.item(state[1])),
+        lambda state: (state[0] + 1, iteration.advance(state[1])),
+        iteration.count,
+        iteration.takes,
     )
 
 
 def _zip(*sequences, strict=False):
-    found = [as_iteration(x) for x in sequences]
-    if not found or None in found or strict:
+    iterations = [as_iteration(x) for x in sequences]
+    if not iterations or None in iterations or strict:
         return zip(*[_listed(x) for x in sequences], strict=strict)
-    if all([type(x) is Rows and x.is_static for x in found]):
-        length = min([x.length for x in found])
-        sizes = [len(x.tensors) for x in found]
-        starts = [sum(sizes[:i]) for i in builtins.range(len(found))]
+    if all([type(x) is Rows and x.is_static for x in iterations]):
+        length = min([x.length for x in iterations])
+        sizes = [len(x.tensors) for x in iterations]
+        starts = [sum(sizes[:i]) for i in builtins.range(len(iterations))]
 
         def item(rows):
-            parts = zip(found, starts, sizes, strict=True)
+            parts = zip(iterations, starts, sizes, strict=True)
             return tuple([x.item(rows[i : i + n]) for x, i, n in parts])
 
-        return Rows([t[:length] for x in found for t in x.tensors], length, item)
-    found = [x.as_steps() if type(x) is Rows else x for x in found]
+        return Rows([t[:length] for x in iterations for t in x.tensors], length, item)
+    iterations = [x.as_steps() if type(x) is Rows else x for x in iterations]
 
     def each(name):
         def call(states):
-            pairs = zip(found, states, strict=True)
+            pairs = zip(iterations, states, strict=True)
             return tuple([getattr(x, name)(state) for x, state in pairs])
 
         return call
 
     return Steps(
-        tuple([x.state for x in found]),
+        tuple([x.state for x in iterations]),
         lambda states: reduce_all(stack(list(each("goes_on")(states)))),
         each("item"),
         each("advance"),
-        takes=any([x.takes for x in found]),
+        takes=any([x.takes for x in iterations]),
     )
 
 

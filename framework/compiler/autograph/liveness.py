@@ -19,34 +19,34 @@ CHANGES = frozenset(
 
 def assigned_names(statements):
     """Return the names that statements bind in the scope of their function."""
-    found = set()
+    names = set()
     for node in statements:
-        _collect_assigned(node, found)
-    return found
+        _collect_assigned(node, names)
+    return names
 
 
-def _collect_assigned(node, found):
+def _collect_assigned(node, names):
     if isinstance(node, (*SCOPES, ast.Lambda)):
         if hasattr(node, "name"):
-            found.add(node.name)
+            names.add(node.name)
         return
     if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-        found.add(node.id)
+        names.add(node.id)
     elif isinstance(node, (ast.Import, ast.ImportFrom)):
-        found.update([(x.asname or x.name).partition(".")[0] for x in node.names])
+        names.update([(x.asname or x.name).partition(".")[0] for x in node.names])
     elif (
         isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name
     ):
-        found.add(node.name)
+        names.add(node.name)
     elif isinstance(node, ast.MatchMapping) and node.rest:
-        found.add(node.rest)
+        names.add(node.rest)
     if isinstance(node, COMPREHENSIONS):  # only `:=` binds a name outside of them
         for inner in ast.walk(node):
             if isinstance(inner, ast.NamedExpr):
-                found.add(inner.target.id)
+                names.add(inner.target.id)
         return
     for child in ast.iter_child_nodes(node):
-        _collect_assigned(child, found)
+        _collect_assigned(child, names)
 
 
 def read_names(*trees):
@@ -55,26 +55,26 @@ def read_names(*trees):
 
 
 def _reads(node):
-    found = getattr(node, "reads", None)
-    if found is None:  # kept: a loop in loops is annotated many times
+    names = getattr(node, "reads", None)
+    if names is None:  # kept: a loop in loops is annotated many times
         if isinstance(node, ast.Name):
-            found = {node.id} if isinstance(node.ctx, ast.Load) else set()
+            names = {node.id} if isinstance(node.ctx, ast.Load) else set()
         else:
-            found = set().union(*map(_reads, ast.iter_child_nodes(node)))
-        node.reads = found
-    return found
+            names = set().union(*map(_reads, ast.iter_child_nodes(node)))
+        node.reads = names
+    return names
 
 
 def used_later(statements):
     """Return the names that inner functions and classes use, whenever they are called."""
-    found = set()
+    names = set()
     for tree in statements:
         for node in ast.walk(tree):
             if isinstance(node, (*SCOPES, ast.Lambda)):
-                found |= read_names(node) | assigned_names(ast.iter_child_nodes(node))
+                names |= read_names(node) | assigned_names(ast.iter_child_nodes(node))
                 nested = [x for x in ast.walk(node) if isinstance(x, ast.Nonlocal)]
-                found.update(*[x.names for x in nested])
-    return found
+                names.update(*[x.names for x in nested])
+    return names
 
 
 def changed_attributes(statements):

@@ -75,19 +75,19 @@ def find_node(function):
         return _match(_Module.of("".join(lines), name, flags), code)
     if name == "<string>" and "-c" in sys.orig_argv:
         module = _Module.of(sys.orig_argv[sys.orig_argv.index("-c") + 1], name, flags)
-        found = None if module is None else module.find(code)
-        if found is not None:
-            return found
+        node = None if module is None else module.find(code)
+        if node is not None:
+            return node
     if name == "<stdin>":
         return _typed(code, flags)
     raise NoSource(f"its source, {name}, cannot be found")
 
 
 def _match(module, code):
-    found = None if module is None else module.find(code)
-    if found is None:
+    node = None if module is None else module.find(code)
+    if node is None:
         raise NoSource(f"its source, {code.co_filename}, has changed since")
-    return found
+    return node
 
 
 class _Module:
@@ -96,10 +96,10 @@ class _Module:
     def __init__(self, source, filename, flags):
         # Python has given the warnings on the source. `catch_warnings` makes Python forget
         # which lines have warned, so that it is called once for each module.
-        with warnings.catch_warnings(record=True, action="always") as found:
+        with warnings.catch_warnings(record=True, action="always") as caught:
             tree = ast.parse(source, filename)
             whole = compile(source, filename, "exec", flags | ALL_SYNTAX, True)
-        self.length, self.warns = len(tree.body), bool(found)
+        self.length, self.warns = len(tree.body), bool(caught)
         self.imports = list(_imports(tree))
         self.nodes = {}  # name and first line -> nodes, each with its class
         self._collect(tree, None)
@@ -174,10 +174,12 @@ def _names(code):
 
 def _span(code):
     """Return where the expression of a lambda begins and ends."""
-    found = [p for p in code.co_positions() if None not in p and p[2:] != (0, 0)]
-    if not found:
+    positions = [p for p in code.co_positions() if None not in p and p[2:] != (0, 0)]
+    if not positions:
         return None
-    return min([(a, c) for a, _, c, _ in found]), max([(b, d) for _, b, _, d in found])
+    return min([(a, c) for a, _, c, _ in positions]), max(
+        [(b, d) for _, b, _, d in positions]
+    )
 
 
 def _holds(node, span):
@@ -205,9 +207,9 @@ def _typed(code, flags):
         for start in range(k, max(-1, k - DECORATORS), -1)
     ]
     for start in starts:
-        found = _find_in_first(lines[start : start + LONGEST], code, flags)
-        if found is not None:
-            return found
+        node = _find_in_first(lines[start : start + LONGEST], code, flags)
+        if node is not None:
+            return node
     raise NoSource("its source is not among the lines typed at the prompt")
 
 
@@ -215,7 +217,7 @@ def _find_in_first(lines, code, flags):
     """Find a function in the first statement of these lines, or return None."""
     for end in range(1, len(lines) + 1):
         module = _Module.of("\n".join(lines[:end]) + "\n", code.co_filename, flags)
-        found = None if module is None else module.find(code)
-        if found is not None or (module is not None and module.length > 1):
-            return found
+        node = None if module is None else module.find(code)
+        if node is not None or (module is not None and module.length > 1):
+            return node
     return None

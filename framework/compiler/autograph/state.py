@@ -189,11 +189,13 @@ class State:
         These are entries, or whole containers whose keys differ. ``before`` takes over
         the variables and layers that objects create on first use.
         """
-        found = {}
+        changed = {}
         for name, old in before.items():
             container, new = self.containers[name], after[name]
             if isinstance(old, dict):
-                old |= {key: x for key, x in new.items() if _is_made(old.get(key), x)}
+                old |= {
+                    key: x for key, x in new.items() if _was_created(old.get(key), x)
+                }
             if is_unchanged(old, new):
                 continue
             keys = container.keys(old, new)
@@ -205,13 +207,13 @@ class State:
                 error.is_lasting = container.is_lasting
                 raise error
             if keys is None:
-                found[name] = old, new
+                changed[name] = old, new
                 continue
             for key in keys:
                 a, b = container.entry(old, key), container.entry(new, key)
                 if a is not b and (id(container.container), key) not in self._chained:
-                    found[self._name_of(container, key, title)] = a, b
-        return found
+                    changed[self._name_of(container, key, title)] = a, b
+        return changed
 
     def _name_of(self, container, key, title):
         """Return the unique name of an entry."""
@@ -229,7 +231,7 @@ def _scope_of(function):
     return f"{name}.<locals>."
 
 
-def _is_made(old, new):
+def _was_created(old, new):
     """Return whether a variable or layer replaced None."""
     if (
         old is not None

@@ -18,7 +18,7 @@ from tapewright.ops.array.joining import unstack
 
 from ..control_flow.loop_node import LoopTrace
 from ..control_flow.printing import assert_true
-from ..control_flow.regions import any_traced, described
+from ..control_flow.regions import any_traced, describe_tensor
 from ..control_flow.tensor_array import TensorArray, check_form, with_common_elements
 from ..control_flow.while_loop import MANY, known_length
 from ..tracing.graph import spec_of
@@ -188,12 +188,12 @@ class TracedLoop:
             node.is_effect or node.variables or any_traced(inputs)
         ):
             return False
-        found = trace.emit(node, inputs)
+        results = trace.emit(node, inputs)
         self.state.restore(self.before)
-        self._load(found.carried[start:])
-        self._extend(found.stacked)
+        self._load(results.carried[start:])
+        self._extend(results.stacked)
         if node.length is None:
-            self._check_count(count if found.steps is None else found.steps)
+            self._check_count(count if results.steps is None else results.steps)
         return True
 
     def _advanced(self, position):
@@ -231,72 +231,72 @@ class TracedLoop:
 
     def _carried(self):
         """Return the tensors of the variables, and record where they belong."""
-        tensors, self.places = [], {}
+        tensors, self.slices = [], {}
         for name, value in self.entry.items():
-            self.places[name] = []
+            self.slices[name] = []
             for leaf in leaves_of(value):
                 own = tensors_of(leaf)
                 stays = self.numbers_stay and is_number(leaf)
                 if own is None or stays or any([x is None for x in own]):
-                    self.places[name].append(None)
+                    self.slices[name].append(None)
                     continue
-                place = slice(len(tensors), len(tensors) + len(own))
+                part = slice(len(tensors), len(tensors) + len(own))
                 tensors += [convert_to_tensor(x) for x in own]
-                self.places[name].append(place)
+                self.slices[name].append(part)
         return tensors
 
     def _load(self, tensors):
         """Set the variables to values with these tensors."""
-        for name, places in self.places.items():
-            value = with_tensors(self.entry[name], places, tensors)
+        for name, slices in self.slices.items():
+            value = with_tensors(self.entry[name], slices, tensors)
             self.state.set(name, value)
 
     def _results(self, tensors):
         """Return the tensors of the variables after a step, which must match those before."""
         values = self.state.values()
-        again = False
+        restarts = False
         for name, value in values.items():
             if name not in self.entry and value is not UNDEFINED:
-                self.filled[name], again = _outlined(value), True
+                self.filled[name], restarts = _outlined(value), True
         contents = self.state.contents()
         for name, pair in self.state.changes(self.before[2], contents).items():
             if name not in self.entry:
-                again |= self._takes_over(name, *pair)
+                restarts |= self._takes_over(name, *pair)
         values |= {x: self.state.get(x) for x in self.entry.keys() - values.keys()}
-        found, problem = [], None
-        for name, places in self.places.items():
+        outputs, problem = [], None
+        for name, slices in self.slices.items():
             old, new = self.entry[name], values[name]
             try:
-                changed, own = self._compared(name, old, new, places, tensors)
+                changed, own = self._compared(name, old, new, slices, tensors)
             except ControlFlowError as error:  # perhaps of what is about to change
                 if name in self.filled:
                     self.filled[name], changed, own = _outlined(new), True, []
                     del self.entry[name]
                 else:
                     problem, changed, own = problem or error, False, []
-            again |= changed
-            found += own
-        if again:
+            restarts |= changed
+            outputs += own
+        if restarts:
             raise _Changed
         if problem is not None:
             raise problem
-        return found
+        return outputs
 
-    def _compared(self, name, old, new, places, tensors):
+    def _compared(self, name, old, new, slices, tensors):
         """Return whether a variable must start differently, and its tensors after a step."""
         if not same_nesting(old, new):
             self._refuse(name, old, new)
-        changed, found = False, []
-        pairs = zip(leaves_of(old), leaves_of(new), places, strict=True)
-        for i, (x, y, place) in enumerate(pairs):
-            if place is None:
+        changed, outputs = False, []
+        pairs = zip(leaves_of(old), leaves_of(new), slices, strict=True)
+        for i, (x, y, part) in enumerate(pairs):
+            if part is None:
                 changed |= self._replaces(name, i, x, y)
                 continue
-            own = self._like(name, x, y, tensors[place])
-            for t, u in zip(tensors[place], own, strict=True):
+            own = self._like(name, x, y, tensors[part])
+            for t, u in zip(tensors[part], own, strict=True):
                 changed |= self._becomes(name, i, x, t, u)
-            found += own
-        return changed, found
+            outputs += own
+        return changed, outputs
 
     def _like(self, name, x, y, tensors):
         """Return the tensors of a leaf after a step."""
@@ -347,8 +347,8 @@ class TracedLoop:
         if (loop_options() or {}).get("invariants") is not None:
             fall_back(f"{title_of(name)} changes its shape in a loop")
         raise ControlFlowError(
-            f"{where} has {described(t)} before the loop, but {described(u)} after a "
-            "step, and shapes must not change in a traced loop: initialize it with "
+            f"{where} has {describe_tensor(t)} before the loop, but {describe_tensor(u)} "
+            "after a step, and shapes must not change in a traced loop: initialize it with "
             "its final shape, or write its parts to a tw.TensorArray"
         )
 
@@ -389,14 +389,14 @@ class TracedLoop:
 
     def _appended(self):
         """Return the tensors that a step appends to lists."""
-        found = []
+        appended = []
         for name, items in self.grown.items():
             for leaf in leaves_of(items):
                 own = tensors_of(leaf)
                 if own is None or len(own) != 1:
                     self._refuse(name, [], items)
-                found.append(convert_to_tensor(own[0]))
-        return found
+                appended.append(convert_to_tensor(own[0]))
+        return appended
 
     def _extend(self, stacks):
         """Append the results of each step to lists."""
@@ -434,11 +434,11 @@ def _outlined(value):
 def _blank(outlined):
     """Return a nest of zeros with these specs."""
     value, leaves = outlined
-    tensors, places = [], []
+    tensors, slices = [], []
     for _, specs in leaves:
         count = 0 if specs is None else len(specs)
-        places.append(
+        slices.append(
             None if specs is None else slice(len(tensors), len(tensors) + count)
         )
         tensors += [zeros_of(spec) for spec in specs or ()]
-    return with_tensors(value, places, tensors)
+    return with_tensors(value, slices, tensors)

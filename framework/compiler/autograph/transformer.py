@@ -127,11 +127,11 @@ def _without_declarations(body):
 
 def _declarations(names, declared):
     """Return the statements that declare names of an inner function."""
-    found = []
+    statements = []
     for kind in (ast.Global, ast.Nonlocal):
         own = sorted([x for x in names if declared.get(x, ast.Nonlocal) is kind])
-        found += [kind(own)] if own else []
-    return found
+        statements += [kind(own)] if own else []
+    return statements
 
 
 class _Rewriter(ast.NodeTransformer):
@@ -150,11 +150,11 @@ class _Rewriter(ast.NodeTransformer):
         self.shared, self.count = set(), 0
 
     def block(self, statements):
-        found = []
+        block = []
         for node in statements:
             new = self.visit(node)
-            found += new if isinstance(new, list) else [new]
-        return found
+            block += new if isinstance(new, list) else [new]
+        return block
 
     # --- statements
 
@@ -390,7 +390,7 @@ class _Rewriter(ast.NodeTransformer):
         for x in statements:
             ast.copy_location(x, node)
         head, call = getattr(node, "iter", getattr(node, "test", node)), statements[-1]
-        if head.end_lineno is not None:  # a test may be new, and have no place
+        if head.end_lineno is not None:  # a test may be new, and have no line
             call.end_lineno, call.end_col_offset = head.end_lineno, head.end_col_offset
         return list(statements)
 

@@ -42,19 +42,19 @@ def tensors_of(leaf):
     return [leaf] if is_number(leaf) else None
 
 
-def with_tensors(value, places, tensors):
-    """Return a nest like ``value``, with tensors in the places of its leaves.
+def with_tensors(value, slices, tensors):
+    """Return a nest like ``value``, with tensors in the positions of its leaves.
 
-    A place is the slice of the tensors of a leaf, or None to keep the leaf.
+    ``slices`` has the slice of the tensors of each leaf, or None to keep the leaf.
     """
     leaves = []
-    for leaf, place in zip(leaves_of(value), places, strict=True):
-        if place is None:
+    for leaf, part in zip(leaves_of(value), slices, strict=True):
+        if part is None:
             leaves.append(leaf)
         elif is_composite(leaf):
-            leaves.append(leaf._tw_with_components(list(tensors[place])))
+            leaves.append(leaf._tw_with_components(list(tensors[part])))
         else:
-            leaves.append(tensors[place][0])
+            leaves.append(tensors[part][0])
     return pack(value, leaves) if is_nested(value) else leaves[0]
 
 

@@ -26,7 +26,7 @@ from tapewright.ops.math.reduction import reduce_any
 from ..tracing.graph import spec_of
 from .cond_node import branch
 from .printing import assert_true
-from .regions import any_traced, described
+from .regions import any_traced, describe_tensor
 from .tensor_array import with_common_elements
 
 
@@ -300,7 +300,7 @@ def _column(who, names, i, column):
         if spec_of(x) != spec_of(column[0]):
             raise TypeError(
                 f"{who}: {names[0]} and {name} must return the same shapes and "
-                f"dtypes; at position {i} {names[0]} returns {described(column[0])}, "
-                f"{name} returns {described(x)}"
+                f"dtypes; at position {i} {names[0]} returns {describe_tensor(column[0])}, "
+                f"{name} returns {describe_tensor(x)}"
             )
     return column

@@ -123,8 +123,8 @@ def branch(title, choice, functions, operands=(), check=None):
     outputs = emit(node, [choice, *operands, *captured])
     for variable, value in zip(variables, outputs[len(present) :]):
         variable.assign(value)
-    found = dict(zip(present, outputs))
-    return [found.get(i) for i in range(len(columns))]
+    by_index = dict(zip(present, outputs))
+    return [by_index.get(i) for i in range(len(columns))]
 
 
 def _zeros_like(column):

@@ -306,15 +306,15 @@ class PythonCall(RegionNode):
     # --- gradient
 
     def split(self):
-        repeated = self.again(by_token=lambda token, *_: token.outputs, repeats=True)
-        return self.again(keeps=self.keeps + 1), [HANDLE_SPEC], repeated
+        repeated = self.copy(by_token=lambda token, *_: token.outputs, repeats=True)
+        return self.copy(keeps=self.keeps + 1), [HANDLE_SPEC], repeated
 
-    def joined(self, operands, tokens):
+    def with_tokens(self, operands, tokens):
         return [*operands, *tokens]
 
     def recorded(self):
         """See `RegionNode`; the token is a result, or the last operand of a repeated call."""
-        twin = self.again() if self.repeats else self.again(keeps=max(self.keeps, 1))
+        twin = self.copy() if self.repeats else self.copy(keeps=max(self.keeps, 1))
 
         def gradient(inputs, outputs, cotangents, wanted):
             *inputs, token = inputs if self.repeats else [*inputs, outputs[-1]]

@@ -227,7 +227,7 @@ class LoopNode(RegionNode):
         states = body.inputs[: self.carried]
         body = body.replaced(body.nodes, [*body.outputs, *states])
         stacked = self.stacked + len(states)
-        return self.again((body, *self.regions[1:]), stacked=stacked)
+        return self.copy((body, *self.regions[1:]), stacked=stacked)
 
     def gradient(self, operands, results, cotangents, wanted):
         """Emit a loop from the last step to the first, which recomputes each step."""
@@ -257,20 +257,22 @@ class LoopNode(RegionNode):
         def body(state, slices, others):
             known = named_cotangents(zip(carries, state))
             known |= zip([*rows, *constants], [*slices, *others])
-            found, outputs = self.pull_back(0, known, sources)
+            gradients, outputs = self.pull_back(0, known, sources)
             for name in after:
                 _use(known[name], outputs[name[1]])
             state = [
-                zeros_of(spec_of(known[port])) if found[port] is None else found[port]
+                zeros_of(spec_of(known[port]))
+                if gradients[port] is None
+                else gradients[port]
                 for port in carries
             ]
-            return state, [found[p] for p in sums], [found[p] for p in stacks]
+            return state, [gradients[p] for p in sums], [gradients[p] for p in stacks]
 
         specs = {port: spec_of(value) for port, value in arguments.items()}
         specs |= named_cotangents([(p, spec_of(value)) for p, value in yields.items()])
         specs |= {name: specs[name[1]] for name in after}
         count = results.get(("steps", 0), operands.get(("count", 0)))
-        found = loop(
+        backward = loop(
             f"{self.title}_gradient",
             body,
             state,
@@ -282,27 +284,27 @@ class LoopNode(RegionNode):
             capacity=self.capacity,
             reverse=not self.reverse,
         )
-        gradients = dict(zip(carries, found.carried))
-        gradients |= zip(sums, found.summed)
-        gradients |= zip(stacks, found.stacked)
+        gradients = dict(zip(carries, backward.carried))
+        gradients |= zip(sums, backward.summed)
+        gradients |= zip(stacks, backward.stacked)
         return [gradients[port] for port in wanted]
 
     def _states_after(self, results, saved, yields, ports):
         """Return the stacked carried values after each step, if the length is known."""
         if self.length is None:
             return {}
-        found = {}
+        after = {}
         for port in ports:
             same = [
                 p for p, x in yields.items() if x is yields[port] and p[0] == "stacked"
             ]
             if same:
-                found["after", port] = results[same[0]]
+                after["after", port] = results[same[0]]
                 continue
             last, states = expand_dims(results[port], 0), saved[port]
             ends = [last, states[:-1]] if self.reverse else [states[1:], last]
-            found["after", port] = concat(ends, 0)
-        return found
+            after["after", port] = concat(ends, 0)
+        return after
 
 
 def _of(group, named):

@@ -29,7 +29,7 @@ from tapewright.ops.ragged.ragged_tensor import RaggedTensorSpec
 from ..tracing.graph import Graph, spec_of
 from ..tracing.tracer import Tracer
 from .loop_node import LoopTrace
-from .regions import any_traced, described, traced_or_none
+from .regions import any_traced, describe_tensor, traced_or_none
 from .tensor_array import TensorArray, as_tensors, stop_gradients
 
 # The most rows that are unrolled.
@@ -96,8 +96,8 @@ def map_fn(
         return [], _typed(result, signature)
 
     _, stacks = rows.run(step, [], reverse=False, stacked=True)
-    found = pack(structure[0], stacks, True)
-    return found if back_prop else stop_gradients(found)
+    results = pack(structure[0], stacks, True)
+    return results if back_prop else stop_gradients(results)
 
 
 def _map_ragged(fn, elems, dtype=None, *args, fn_output_signature=None, **kwargs):
@@ -136,14 +136,14 @@ def _typed(result, signature):
             f"map_fn: fn_output_signature has {len(wanted)} entries, but fn returns "
             f"{len(leaves)} tensors"
         )
-    found = []
+    tensors = []
     for x, spec in zip(leaves, wanted):
         kind = spec.dtype if isinstance(spec, TensorSpec) else as_dtype(spec)
         x = convert_to_tensor(x, dtype=kind)
         if isinstance(spec, TensorSpec) and not spec.shape.is_compatible_with(x.shape):
             raise ShapeError("map_fn", f"fn must return shape {spec.shape}", result=x)
-        found.append(x)
-    return found
+        tensors.append(x)
+    return tensors
 
 
 def scan(
@@ -186,8 +186,8 @@ def scan(
         array([1, 3, 6], dtype=int32)
     """
     _, stacks, like = _accumulated("scan", fn, elems, initializer, reverse, True)
-    found = pack(like, stacks, True)
-    return found if back_prop else stop_gradients(found)
+    results = pack(like, stacks, True)
+    return results if back_prop else stop_gradients(results)
 
 
 def foldl(
@@ -220,8 +220,8 @@ def foldl(
         np.int32(123)
     """
     last, _, like = _accumulated("foldl", fn, elems, initializer, False, False)
-    found = pack(like, last, True)
-    return found if back_prop else stop_gradients(found)
+    result = pack(like, last, True)
+    return result if back_prop else stop_gradients(result)
 
 
 def foldr(
@@ -254,8 +254,8 @@ def foldr(
         np.int32(321)
     """
     last, _, like = _accumulated("foldr", fn, elems, initializer, True, False)
-    found = pack(like, last, True)
-    return found if back_prop else stop_gradients(found)
+    result = pack(like, last, True)
+    return result if back_prop else stop_gradients(result)
 
 
 def carry_along(fn, carry, elems, reverse=False):
@@ -309,7 +309,7 @@ def _accumulated(who, fn, elems, initializer, reverse, stacked):
 
     last, stacks = rows.run(step, flatten(like, True), reverse, stacked)
     if stacked and first is not None:
-        stacks = [_joined(x, y, reverse) for x, y in zip(flatten(first, True), stacks)]
+        stacks = [_prepend(x, y, reverse) for x, y in zip(flatten(first, True), stacks)]
     return last, stacks, like
 
 
@@ -319,7 +319,7 @@ def _next_state(result, state):
     return [convert_to_tensor(x, dtype_hint=old.dtype) for x, old in pairs]
 
 
-def _joined(first, rows, reverse):
+def _prepend(first, rows, reverse):
     first = expand_dims(first, 0)
     return concat([rows, first] if reverse else [first, rows], 0)
 
@@ -357,9 +357,9 @@ class _Rows:
         many = is_symbolic(self.count) or self.count > UNROLLED_ROWS
         if many and any_traced([*self.tensors, *state]):
             return self.emit_loop(step, state, reverse)
-        found = self.try_loop(step, state, reverse) if many else None
-        if found is not None:
-            return found
+        results = self.try_loop(step, state, reverse) if many else None
+        if results is not None:
+            return results
         numbers = range(self.count)
         rows = {}
         for i in reversed(numbers) if reverse else numbers:
@@ -393,7 +393,7 @@ class _Rows:
                 if spec_of(x) != spec_of(y):
                     raise TracingError(
                         f"{self.who}: fn must keep shapes and dtypes; at position {i} "
-                        f"it gets {described(x)} and returns {described(y)}"
+                        f"it gets {describe_tensor(x)} and returns {describe_tensor(y)}"
                     )
             return after, [], stacks
 
@@ -403,5 +403,5 @@ class _Rows:
             node.is_effect or node.variables or any_traced(inputs)
         ):
             return None
-        found = trace.emit(node, inputs)
-        return found.carried, found.stacked
+        results = trace.emit(node, inputs)
+        return results.carried, results.stacked

@@ -73,7 +73,7 @@ class RegionNode(Node):
     writes = property(lambda self: self._touched[2])
     is_host_call = property(lambda self: self._touched[3])
 
-    def again(self, regions=None, counts=None, **changes):
+    def copy(self, regions=None, counts=None, **changes):
         """Make another node like this one; ``counts`` are the sizes of its groups."""
         settings = {name: getattr(self, name) for name in self.SETTINGS}
         sizes = sizes_in_use()
@@ -175,7 +175,7 @@ class RegionNode(Node):
 
     def interpret(self, args, env):
         """Compute the results for tensors, or write the node into the trace."""
-        return emit(self.again(), args) if self.is_traced(args) else self.run(args)
+        return emit(self.copy(), args) if self.is_traced(args) else self.run(args)
 
     def is_traced(self, operands):
         """Return whether the node depends on a trace, and so cannot run now."""
@@ -255,15 +255,15 @@ class RegionNode(Node):
         pairs = [(v, names[number]) for v, number in self.of_variables]
         pairs = [(v, kept.index(port)) for v, port in pairs if port in needed]
         counts = Counter([group for group, _ in (wanted | needed) & inside])
-        return self.again(regions, counts, of_variables=pairs), results, operands
+        return self.copy(regions, counts, of_variables=pairs), results, operands
 
     def _needed_for(self, wanted, ports):
         """Return the ports of the arguments on which the yields at these ports depend."""
-        found = set()
+        needed = set()
         for region, (arguments, yields) in zip(self.regions, ports):
             live = region.live_values([x for p, x in yields.items() if p in wanted])
-            found.update([p for p, value in arguments.items() if value in live])
-        return found
+            needed.update([p for p, value in arguments.items() if value in live])
+        return needed
 
     # --- derivatives
 
@@ -293,11 +293,11 @@ class RegionNode(Node):
             more = [*map(_like, before), *own, *map(_like, after)]
             pure[i].inputs = self._with_tokens(arguments, region.inputs, more)
             start = stop
-        full = self.again(full, counts + Counter({given: len(tokens)}))
-        pure = self.again(pure, counts + Counter({taken: len(tokens)}))
+        full = self.copy(full, counts + Counter({given: len(tokens)}))
+        pure = self.copy(pure, counts + Counter({taken: len(tokens)}))
         return full, [spec_of(v) for v in full.outputs[len(self.outputs) :]], pure
 
-    def joined(self, operands, tokens):
+    def with_tokens(self, operands, tokens):
         """Return the operands of the pure node."""
         return self._with_tokens(self.OPERANDS, operands, tokens)
 
@@ -319,7 +319,7 @@ class RegionNode(Node):
 
         def gradient(inputs, outputs, cotangents, wanted):
             tokens = outputs[len(results) :]
-            operands = dict(zip(pure.operand_ports, saving.joined(inputs, tokens)))
+            operands = dict(zip(pure.operand_ports, saving.with_tokens(inputs, tokens)))
             pairs = zip(results, cotangents)
             present = {port: c for port, c in pairs if c is not None}
             numbers = [ports[i] for i in wanted]
@@ -398,7 +398,7 @@ def split_effects(graph):
             more = [Value(*spec, with_more) for spec in specs]
             with_more.outputs = (*node.outputs, *more)
             tokens += more
-            without.inputs = tuple(node.joined(node.inputs, more))
+            without.inputs = tuple(node.with_tokens(node.inputs, more))
             without.line = node.line
             without.outputs = node.outputs
             full.append(with_more)

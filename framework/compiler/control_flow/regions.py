@@ -106,7 +106,7 @@ class RegionTracer(Tracer):
             )
 
 
-def described(x):
+def describe_tensor(x):
     """Describe a tensor by shape and dtype, for a message."""
     return f"shape {tuple(x.shape)}, {x.dtype.name}"
 

@@ -339,9 +339,9 @@ class TensorArray(CompositeTensor):
         return element
 
     def _element(self, who, number):
-        found = self._items[number]
-        if found is not None:
-            return found
+        element = self._items[number]
+        if element is not None:
+            return element
         shape = self._shape_unwritten()
         if not _is_known(shape):
             message = (
@@ -552,13 +552,13 @@ def as_tensors(structure, like=None):
     """
     leaves = flatten(structure)
     hints = [None] * len(leaves) if like is None else flatten(like)
-    found = [
+    converted = [
         x
         if is_composite(x)
         else convert_to_tensor(x, dtype_hint=getattr(hint, "dtype", None))
         for x, hint in zip(leaves, hints)
     ]
-    return pack(structure, found)
+    return pack(structure, converted)
 
 
 def stop_gradients(structure):

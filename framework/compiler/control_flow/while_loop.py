@@ -29,7 +29,7 @@ from ..tracing.graph import Node, spec_of
 from ..tracing.interpret import interpret
 from ..tracing.tracer import fall_back
 from .loop_node import LoopTrace
-from .regions import any_traced, described, trace_region, traced_or_none
+from .regions import any_traced, describe_tensor, trace_region, traced_or_none
 from .tensor_array import (
     TensorArray,
     as_tensors,
@@ -95,11 +95,11 @@ def while_loop(
         )
     steps = _While(cond, body, loop_vars, shape_invariants)
     if maximum_iterations is not None and any_traced([maximum_iterations]):
-        found = _bounded(steps, convert_to_tensor(maximum_iterations))
+        results = _bounded(steps, convert_to_tensor(maximum_iterations))
     else:
         limit = None if maximum_iterations is None else int(maximum_iterations)
-        found = steps.run(limit)
-    return found if back_prop else stop_gradients(found)
+        results = steps.run(limit)
+    return results if back_prop else stop_gradients(results)
 
 
 def _bounded(steps, maximum):
@@ -144,9 +144,9 @@ class _While:
                 break
             if traced and any_traced(flatten(now, True)):
                 if not counted:
-                    counted, found = True, self.try_loop(now, rest)
-                    if found is not None:
-                        return found
+                    counted, results = True, self.try_loop(now, rest)
+                    if results is not None:
+                        return results
                 elif self.unclear and steps >= UNROLLED:
                     return self.emit_loop(now, rest)
             now = self.step(now)
@@ -163,9 +163,9 @@ class _While:
         return traced_or_none(self._emit_if_long, now, limit)
 
     def _emit_if_long(self, now, limit):
-        found = self.emit_loop(now, limit, UNROLLED)
-        self.unclear = found is None
-        return found
+        results = self.emit_loop(now, limit, UNROLLED)
+        self.unclear = results is None
+        return results
 
     def step(self, now):
         """Return the values after another step."""
@@ -256,8 +256,8 @@ class _While:
                 continue
             if self.shapes is not None:
                 raise TracingError(
-                    f"while_loop: loop variable {i} changes from {described(x)} to "
-                    f"{described(y)}. In a traced function, shapes may change only if "
+                    f"while_loop: loop variable {i} changes from {describe_tensor(x)} to "
+                    f"{describe_tensor(y)}. In a traced function, shapes may change only if "
                     "the condition is known while tracing: compute it from untraced "
                     "numbers"
                 )
@@ -281,8 +281,8 @@ def known_length(test, body, carried):
     """
     states = [body.value_of(x) for x in body.results[0]]
     condition = test.value_of(test.results)
-    places = {value: k for k, value in enumerate(body.graph.inputs[: len(carried)])}
-    places |= {value: k for k, value in enumerate(test.graph.inputs)}
+    number_of = {value: k for k, value in enumerate(body.graph.inputs[: len(carried)])}
+    number_of |= {value: k for k, value in enumerate(test.graph.inputs)}
     known, constants, wanted = {}, {}, [(test, condition)]
     while wanted:
         tracer, value = wanted.pop()
@@ -290,7 +290,7 @@ def known_length(test, body, carried):
         if any([type(node) is not Node for node in part.nodes]):
             return None
         for x in part.inputs:
-            k = places.get(x)
+            k = number_of.get(x)
             outside = tracer.graph.captures.get(x) if k is None else carried[k]
             if outside is None or any_traced([outside]):
                 return None

@@ -85,7 +85,7 @@ class InputStructure:
 
         Parameters without tensors may be omitted.
         """
-        given = self.signature.given(args, kwargs)
+        given = self.signature.bind_partial(args, kwargs)
         tensors = []
         pairs = zip(self.signature.parameters, self.values, strict=True)
         for parameter, wanted in pairs:

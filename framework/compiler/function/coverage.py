@@ -68,7 +68,7 @@ def covering_traces(concrete, shapes, retrace, gradients=True):
         if concrete is None:
             concrete = retrace(shapes)
         return [Trace(shapes, concrete)], []
-    return _Coverage(shapes, retrace, family, gradients).found()
+    return _Coverage(shapes, retrace, family, gradients).collect()
 
 
 class _Coverage:
@@ -82,7 +82,7 @@ class _Coverage:
         self.families, self.taken = {}, set()
         self.most = MANY_SIZES  # traces
 
-    def found(self):
+    def collect(self):
         self.add(self.shapes)
         if None in self.shapes:
             patterns = [self.add_ranks(ranks) for ranks in _ranks(self.shapes)]
@@ -237,7 +237,7 @@ class _Coverage:
 
     def borders(self, pattern, start):
         """Return the sizes at which conditions of these traces change: ``(axes, size)``."""
-        found = []
+        borders = []
         for trace in self.traces[start:]:
             if trace.pattern != pattern:
                 continue
@@ -251,8 +251,8 @@ class _Coverage:
                 ((monomial, c),) = terms.items()
                 if len(monomial) == 1 and type(monomial[0]) is DimSymbol:
                     at, axis = -constant // c, ((*monomial[0],),)
-                    found += [(axis, n) for n in (at - 1, at, at + 1) if n >= 0]
-        return found
+                    borders += [(axis, n) for n in (at - 1, at, at + 1) if n >= 0]
+        return borders
 
     def add_fixed(self):
         """Add the traces for the shapes with which the function was called."""

@@ -223,10 +223,10 @@ class Function(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if not kwargs and active_interpreter() is None and autocast_dtype() is None:
             key, tensors = quick_key(args)
-            found = self._fast.get(key)
-            if found is not None and not config.functions_run_eagerly():
+            concrete = self._fast.get(key)
+            if concrete is not None and not config.functions_run_eagerly():
                 self._calls += 1
-                return found.run(tensors)
+                return concrete.run(tensors)
         return self._call(args, kwargs)
 
     def _call(self, args, kwargs):
@@ -317,14 +317,14 @@ class Function(Generic[P, R]):
 
     def _key_with_peeks(self, key, peeks):
         """Return the key of a trace that depends on the specs of peeked elements."""
-        sources, found = peeks
+        sources, specs = peeks
         if not sources:
             return key
         known = self._peeked.setdefault(key[:3], sources)
         if list(map(_identity, known)) != list(map(_identity, sources)):
             self._eager[key] = f"'{self._name}' takes other elements for other sizes"
             fall_back(self._eager[key])
-        return *key[:3], found
+        return *key[:3], specs
 
     def _relax(self, arguments):
         """Leave sizes open in the specs that differ from the specs of earlier calls."""
@@ -537,18 +537,18 @@ class Function(Generic[P, R]):
             owner = home if home is not None else type(owner)
         if owner is None:
             return self
-        found = self._owners.get(id(owner))
-        if found is None or found[0]() is not owner:
+        entry = self._owners.get(id(owner))
+        if entry is None or entry[0]() is not owner:
             with self._lock:
-                found = self._own(owner)
-        return Method(found[1], owner)
+                entry = self._own(owner)
+        return Method(entry[1], owner)
 
     def _own(self, owner):
         """Return the `Function` of one owner, which has separate traces."""
         number, owners = id(owner), self._owners
-        found = owners.get(number)
-        if found is not None and found[0]() is owner:
-            return found
+        entry = owners.get(number)
+        if entry is not None and entry[0]() is owner:
+            return entry
         try:
             reference = weakref.ref(owner, lambda _: owners.pop(number, None))
         except TypeError:  # not weakly referable: it lives as long as this function
@@ -560,8 +560,8 @@ class Function(Generic[P, R]):
             owner=reference,
             autograph=self.autograph,
         )
-        found = owners[number] = reference, own
-        return found
+        entry = owners[number] = reference, own
+        return entry
 
     # --- looking inside
 
@@ -636,9 +636,9 @@ class Function(Generic[P, R]):
         """Time each call of the executable: see `ConcreteFunction.explain`."""
         concrete, tensors = self._one_of(args, kwargs), ()
         if args or kwargs:
-            found = self.signature.arguments(args, kwargs).tensors
-            tensors = [x for x in found if not isinstance(x, TensorSpec)]
-            tensors = tensors if len(tensors) == len(found) else ()
+            inputs = self.signature.arguments(args, kwargs).tensors
+            tensors = [x for x in inputs if not isinstance(x, TensorSpec)]
+            tensors = tensors if len(tensors) == len(inputs) else ()
         return concrete.explain(*tensors, repeats=repeats)
 
     def _one_of(self, args, kwargs):
@@ -661,10 +661,10 @@ class Function(Generic[P, R]):
 
     def __reduce__(self):
         module = sys.modules.get(self.__dict__.get("__module__"))
-        found = module
+        object_ = module
         for part in self.__dict__.get("__qualname__", "").split("."):
-            found = getattr(found, part, None)
-        if found is self:
+            object_ = getattr(object_, part, None)
+        if object_ is self:
             return self.__qualname__  # by name, as any function
         given = self.python_function, self.input_signature, self.reduce_retracing
         return Function, (*given, None, self.autograph)
@@ -723,8 +723,8 @@ def _peek_again(sources, tensors):
 
 def _advanced_generators(tracer):
     """Return pairs of the state of a generator and its value after initial values."""
-    found = tracer.advanced_generators.values()
-    return [(state, concrete_value(value)) for state, value in found]
+    pairs = tracer.advanced_generators.values()
+    return [(state, concrete_value(value)) for state, value in pairs]
 
 
 def _advance_generators(advanced):
@@ -758,12 +758,12 @@ def _common(a, b):
 
 def _unique(name, taken):
     """Return the name, with a number appended if it is taken."""
-    found, n = name, 0
-    while found in taken:
+    unique, n = name, 0
+    while unique in taken:
         n += 1
-        found = f"{name}_{n}"
-    taken.add(found)
-    return found
+        unique = f"{name}_{n}"
+    taken.add(unique)
+    return unique
 
 
 def _check_usable(x, name):

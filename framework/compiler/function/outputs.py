@@ -62,7 +62,7 @@ def flatten_result(answer, who):
 
 
 def output_names(structure, count, stem):
-    """Name the outputs of a trace by their places in the structure.
+    """Name the outputs of a trace by their positions in the structure.
 
     Args:
         structure: Nest of the numbers of the outputs, see `ConcreteFunction`.
@@ -88,7 +88,7 @@ def output_names(structure, count, stem):
             names.setdefault(part, "_".join(path))
 
     visit(structure, [])
-    found = [names.get(n, str(n)) for n in range(count)]
+    stems = [names.get(n, str(n)) for n in range(count)]
     return [
-        n if n and not n[0].isdigit() else "_".join([stem, n]).strip("_") for n in found
+        n if n and not n[0].isdigit() else "_".join([stem, n]).strip("_") for n in stems
     ]

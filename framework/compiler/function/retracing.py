@@ -22,7 +22,7 @@ class Retraces:
         """Record a trace made in this call; return a warning, or None."""
         if self.warned:
             return None
-        self.latest.append((call, _described(names, arguments)))
+        self.latest.append((call, _describe_leaves(names, arguments)))
         if len(self.latest) < TRACES or call - self.latest[0][0] >= CALLS:
             return None
         self.warned = True
@@ -36,17 +36,17 @@ class Retraces:
         """Describe the arguments that differ, and how to avoid it."""
         rows = [described for _, described in self.latest]
         names = list(dict.fromkeys([name for row in rows for name in row]))
-        found, ways = [], []
+        reasons, ways = [], []
         for name in names:
             seen = [row.get(name, ("none", "nothing")) for row in rows]
             if all([each == seen[0] for each in seen]):
                 continue
             texts = dict.fromkeys([text for _, text in seen])
-            found.append(f"the argument '{name}' varies ({', '.join(texts)})")
+            reasons.append(f"the argument '{name}' varies ({', '.join(texts)})")
             ways += [kind for kind, _ in seen]
-        if not found:
+        if not reasons:
             return "the device, or the context of the calls, varies"
-        return f"{'; '.join(found)}. {_advice(ways, self.relaxed)}"
+        return f"{'; '.join(reasons)}. {_advice(ways, self.relaxed)}"
 
 
 def _advice(kinds, relaxed):
@@ -63,9 +63,9 @@ def _advice(kinds, relaxed):
     return ". ".join(advice or ["Pass arguments of the same structure and rank"])
 
 
-def _described(names, arguments):
+def _describe_leaves(names, arguments):
     """Map the name of each leaf of the arguments to its kind and its part of the key."""
-    found, specs = {}, iter(arguments.specs)
+    leaves, specs = {}, iter(arguments.specs)
     values = zip(names, arguments.values, strict=True)
     for name, leaf in [pair for n, x in values for pair in named_leaves(x, n)]:
         if (
@@ -73,13 +73,13 @@ def _described(names, arguments):
             and hasattr(leaf, "dtype")
             and not isinstance(leaf, Variable)
         ):
-            found[name] = _tensor_text(next(specs, None))
+            leaves[name] = _tensor_text(next(specs, None))
         elif isinstance(leaf, (int, float, complex, str, bytes)):
             text = repr(leaf)
-            found[name] = "number", text if len(text) < 40 else text[:37] + "..."
+            leaves[name] = "number", text if len(text) < 40 else text[:37] + "..."
         else:
-            found[name] = "object", f"{type(leaf).__name__} at {id(leaf):#x}"
-    return found
+            leaves[name] = "object", f"{type(leaf).__name__} at {id(leaf):#x}"
+    return leaves
 
 
 def _tensor_text(spec):

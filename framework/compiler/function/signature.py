@@ -24,13 +24,15 @@ class Signature:
     def __init__(self, function, name, constraints=None, owner=False):
         self.name = name
         try:
-            found = inspect.signature(function)
+            signature = inspect.signature(function)
         except (TypeError, ValueError):  # of a builtin: any positional arguments
-            found = inspect.Signature([_Parameter("args", _Parameter.VAR_POSITIONAL)])
-        parameters = list(found.parameters.values())
+            signature = inspect.Signature(
+                [_Parameter("args", _Parameter.VAR_POSITIONAL)]
+            )
+        parameters = list(signature.parameters.values())
         if owner and parameters and parameters[0].kind is not _Parameter.VAR_POSITIONAL:
             parameters = parameters[1:]
-        self.signature = found.replace(parameters=parameters)
+        self.signature = signature.replace(parameters=parameters)
         self.parameters = parameters
         self.names = [p.name for p in parameters]
         kinds = {p.kind for p in parameters}
@@ -80,7 +82,7 @@ class Signature:
         bound.apply_defaults()
         return tuple(bound.arguments.values())
 
-    def given(self, args, kwargs):
+    def bind_partial(self, args, kwargs):
         """Map arguments to the names of parameters; raise ``TypeError`` if this fails."""
         return self.signature.bind_partial(*args, **kwargs).arguments
 

@@ -82,15 +82,15 @@ def with_ranks(shapes, ranks):
 
 def sizes_of(pattern, shapes):
     """Return the values of a pattern's open sizes: `DimSymbol` -> number."""
-    found = {}
+    sizes = {}
     for i, (own, shape) in enumerate(zip(pattern, shapes, strict=True)):
         if own is None:
-            found[DimSymbol(i, None)], found[i, "shape"] = product(shape), shape
+            sizes[DimSymbol(i, None)], sizes[i, "shape"] = product(shape), shape
         else:
-            found.update(
+            sizes.update(
                 (DimSymbol(i, a), shape[a]) for a, n in enumerate(own) if n is None
             )
-    return found
+    return sizes
 
 
 def first_bound(traces, shapes):
@@ -123,8 +123,8 @@ class Specializations:
         self.symbols = []
         for i, shape in enumerate(self.shapes):
             axes = enumerate([None] if shape is None else shape)
-            found = [axis for axis, n in axes if n is None]
-            self.symbols += [DimSymbol(i, None if shape is None else a) for a in found]
+            axes = [axis for axis, n in axes if n is None]
+            self.symbols += [DimSymbol(i, None if shape is None else a) for a in axes]
         self.traces = []  # for many sizes: `Trace`
         self.reason = None  # why there is no trace for all sizes
         self.depends = False  # whether the example sizes decide if there is one
@@ -192,16 +192,16 @@ class Specializations:
 
     def fixed_traces(self):
         """Return a `Trace` for each set of sizes of earlier calls, of all ranks."""
-        found = [Trace(*pair) for pair in list(self._fixed.items())]
+        traces = [Trace(*pair) for pair in list(self._fixed.items())]
         for family in list(self._of_rank.values()):
-            found += family.fixed_traces()
-        return found
+            traces += family.fixed_traces()
+        return traces
 
     def functions(self):
         """Return all functions, for many sizes and for single sets of sizes."""
         families = [self, *self._of_rank.values()]
-        found = [trace.concrete for family in families for trace in family.traces]
-        return found + [trace.concrete for trace in self.fixed_traces()]
+        functions = [trace.concrete for family in families for trace in family.traces]
+        return functions + [trace.concrete for trace in self.fixed_traces()]
 
     # --- tracing
 
@@ -270,18 +270,18 @@ class Specializations:
 
     def _symbolic(self, guards):
         """Return the shapes with a formula for each unknown dimension."""
-        found = []
+        shapes = []
         for i, shape in enumerate(self.shapes):
             if shape is None:
-                found.append(UnrankedShape(i, guards))
+                shapes.append(UnrankedShape(i, guards))
                 continue
             axes = enumerate(shape)
             dims = [
                 UnknownSize.of(DimSymbol(i, a), guards) if n is None else n
                 for a, n in axes
             ]
-            found.append(tuple(dims))
-        return tuple(found)
+            shapes.append(tuple(dims))
+        return tuple(shapes)
 
 
 def _trace_gradients(graph):
@@ -301,11 +301,11 @@ def _spread(symbols, sizes):
 
     Sizes of one axis are equal for all inputs if the actual sizes are.
     """
-    found, example = {}, {}
+    by_size, example = {}, {}
     for symbol in symbols:
         like = symbol.axis, None if sizes is None else sizes[symbol]
-        found.setdefault(like, _PRIMES[len(found) % len(_PRIMES)])
-        example[symbol] = found[like]
+        by_size.setdefault(like, _PRIMES[len(by_size) % len(_PRIMES)])
+        example[symbol] = by_size[like]
         if symbol.axis is None and sizes is not None:
             example[symbol.input, "shape"] = sizes[symbol.input, "shape"]
     return example

@@ -33,12 +33,12 @@ def cuda_text(executable, graph):
 def _share(executable):
     """Return the share of a replay that graphs execute, as text."""
     segments = executable.segments
-    found = sum([len(segment.instructions) for segment in segments])
+    count = sum([len(segment.instructions) for segment in segments])
     steps = sum([len(segment.steps) for segment in segments])
     working = [each for each in executable.program.instructions if not each.is_free]
     return (
         f"  {counted(len(segments), 'CUDA graph')} of {counted(steps, 'step')} for "
-        f"{found} of {counted(len(working), 'instruction')}"
+        f"{count} of {counted(len(working), 'instruction')}"
     )
 
 

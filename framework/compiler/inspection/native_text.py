@@ -36,12 +36,12 @@ def native_text(executable, graph):
 def _share(executable):
     """Return the share of a replay that is machine code, as text."""
     segments = executable.segments
-    found = sum([len(segment.instructions) for segment in segments])
+    count = sum([len(segment.instructions) for segment in segments])
     working = [each for each in executable.program.instructions if not each.is_free]
     functions = counted(len(segments), "function")
     threads = counted(config.threads(), "thread")
     return (
-        f"  machine code for {found} of {counted(len(working), 'instruction')}, in "
+        f"  machine code for {count} of {counted(len(working), 'instruction')}, in "
         f"{functions}, on up to {threads}"
     )
 
@@ -98,11 +98,11 @@ def _equation(product, names):
 
 def _blocks(product, way):
     """The matrices of a product as BLAS sees them, and how it is shared among threads."""
-    (out,), found = product.outputs, product_of(product)
-    shapes = f"[{found.m},{found.k}] @ [{found.k},{found.n}]"
-    count = math.prod(found.batch)
+    (out,), sizes = product.outputs, product_of(product)
+    shapes = f"[{sizes.m},{sizes.k}] @ [{sizes.k},{sizes.n}]"
+    count = math.prod(sizes.batch)
     if count > 1:
         return f"{count} x {shapes}, {way or 'in parallel'}"
-    rows, columns = blas.blocks(found.m, found.n, found.k, out.dtype)
+    rows, columns = blas.blocks(sizes.m, sizes.n, sizes.k, out.dtype)
     cut = f", {rows} x {columns} blocks in parallel" if rows * columns > 1 else ""
     return f"{shapes}{cut}"

@@ -252,7 +252,7 @@ def _annotated(executable):
 
 def _blocks(executable):
     """Return the sources of the calls that run several ops row by row, in the cache."""
-    found = []
+    sources = []
     for name, function in executable.bound.items():
         if type(function) is BlockFunction:
             text = function.source.text.rstrip("\n")
@@ -260,8 +260,10 @@ def _blocks(executable):
                 label = getattr(value, "__name__", inner)
                 text = re.sub(rf"\b{inner}\(", f"{label}(", text)
             head, _, body = text.partition("\n")
-            found.append(f"{_short_signature(head.replace('block', name, 1))}\n{body}")
-    return found
+            sources.append(
+                f"{_short_signature(head.replace('block', name, 1))}\n{body}"
+            )
+    return sources
 
 
 def _short_signature(text):

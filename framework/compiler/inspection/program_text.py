@@ -64,15 +64,15 @@ class Names:
 
 def _ends(paths):
     """Return the shortest suffixes that distinguish paths: ``dense/kernel`` -> ``kernel``."""
-    found = {}
+    ends = {}
     for path in paths:
         parts = path.split("/")
         for n in range(1, len(parts) + 1):
             end = parts[-n:]
             if not any([p != path and p.split("/")[-n:] == end for p in paths]):
                 break
-        found[path] = "_".join(end)
-    return found
+        ends[path] = "_".join(end)
+    return ends
 
 
 def calls_text(executable, segment_text, reason_in, opened=()):
@@ -95,7 +95,7 @@ def calls_text(executable, segment_text, reason_in, opened=()):
                 parts.append(f"{_region_head(region)}\n{indented(indented(text))}")
     outputs = [names.of(buffer) for buffer in executable.program.outputs]
     parts.append(f"return {', '.join(outputs) or 'nothing'}")
-    return joined(parts)
+    return join_paragraphs(parts)
 
 
 def _region_head(executable):
@@ -149,7 +149,7 @@ def _lines(instruction, most=4):
     return "; ".join(texts)
 
 
-def joined(parts):
+def join_paragraphs(parts):
     """Join paragraphs, and lines that follow each other."""
     text = ""
     for before, part in zip(["", *parts], parts):

@@ -84,7 +84,7 @@ def _with_marks(source):
 
 
 def _marked(statements):
-    found = []
+    marked = []
     for statement in statements:
         line = statement.lineno
         (mark,) = ast.parse(f"_mark(({line}, _clock()))").body
@@ -95,8 +95,8 @@ def _marked(statements):
             inner = getattr(statement, part, None)
             if inner and inner[0].lineno != line:
                 setattr(statement, part, _marked(getattr(statement, part)))
-        found += [mark, statement]
-    return found
+        marked += [mark, statement]
+    return marked
 
 
 def mark_cost():
@@ -279,11 +279,11 @@ def explain(executable, graph, arrays=None, repeats=None) -> Explanation:
 
 def _by_line(marks):
     """Return time and number of visits of each line: line -> (ns, count)."""
-    found = {}
+    times = {}
     for (line, start), (_, stop) in zip(marks, marks[1:], strict=False):
-        time_before, count = found.get(line, (0, 0))
-        found[line] = time_before + stop - start, count + 1
-    return found
+        time_before, count = times.get(line, (0, 0))
+        times[line] = time_before + stop - start, count + 1
+    return times
 
 
 def _rows(timed, replays, overhead):

@@ -37,21 +37,21 @@ def algebra(graph):
     def replaced(rewriter, node, inputs):
         if node.is_alias:
             return inputs[: len(node.outputs)]
-        found = RULES.replacement(rewriter, node, inputs) if is_op(node) else None
-        return None if found is None else (found,)
+        replacement = RULES.replacement(rewriter, node, inputs) if is_op(node) else None
+        return None if replacement is None else (replacement,)
 
     return rewrite(graph, replaced)
 
 
 def narrower(node, inputs):
     """``f(broadcast(x), y)`` is ``f(x, y)`` if ``y`` has the shape of the result."""
-    found = [_narrowed(x) for x in inputs]
-    if found.count(None) == len(found):
+    narrowed = [_narrowed(x) for x in inputs]
+    if narrowed.count(None) == len(narrowed):
         return None
     out = node.outputs[0]
     full = [i for i, x in enumerate(inputs) if same_shape(shaped(x), out)]
     narrow = list(inputs)
-    for i, smaller in enumerate(found):
+    for i, smaller in enumerate(narrowed):
         others = [j for j in full if j != i]
         if smaller is not None and others:
             narrow[i], full = smaller, others

@@ -36,12 +36,12 @@ def _key(node, inputs, keys):
 
 def _constant_key(x, keys):
     """Return a key of a constant: the bytes of a small one, the identity of a large one."""
-    found = keys.get(id(x))
-    if found is None:
+    key = keys.get(id(x))
+    if key is None:
         array = x.array
-        found = id(array)
+        key = id(array)
         if isinstance(array, np.ndarray) and array.nbytes <= COMPARED:
             if kind_of(array.dtype) in "biufc":
-                found = array.dtype.str, array.shape, array.tobytes()
-        keys[id(x)] = found
-    return found
+                key = array.dtype.str, array.shape, array.tobytes()
+        keys[id(x)] = key
+    return key

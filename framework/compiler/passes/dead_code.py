@@ -51,10 +51,10 @@ def narrow_control(graph):
             dead.add(node)
             continue
         inputs = node.inputs
-        found = node.narrowed([v in needed for v in node.outputs])
-        if found is not None:
-            narrowed[node] = found
-            inputs = [inputs[i] for i in found[2]]
+        narrower = node.narrowed([v in needed for v in node.outputs])
+        if narrower is not None:
+            narrowed[node] = narrower
+            inputs = [inputs[i] for i in narrower[2]]
         needed.update([x for x in inputs if is_value(x)])
     if not narrowed and not dead:
         return graph

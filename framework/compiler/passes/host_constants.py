@@ -22,7 +22,7 @@ def host_constants(graph):
 
     for node in graph.nodes:
         inputs = rewriter.inputs(node)
-        found = tuple(map(on_host, inputs)) if is_op(node) else inputs
-        same = all([a is b for a, b in zip(found, inputs, strict=True)])
-        rewriter.keep(node, inputs if same else found)
+        moved = tuple(map(on_host, inputs)) if is_op(node) else inputs
+        same = all([a is b for a, b in zip(moved, inputs, strict=True)])
+        rewriter.keep(node, inputs if same else moved)
     return rewriter.result()

@@ -37,29 +37,29 @@ class Term:
     def __init__(self, op, inputs, attributes):
         self.op, self.inputs, self.attributes = op, inputs, attributes
 
-    def matches(self, inputs, found):
-        """Return whether the inputs match; ``found`` collects the input of each name."""
+    def matches(self, inputs, bound):
+        """Return whether the inputs match; ``bound`` collects the input of each name."""
         if self.inputs == (...,):
-            found["inputs"] = inputs
+            bound["inputs"] = inputs
             return True
         if len(inputs) != len(self.inputs):
             return False
         for order in (1, -1) if self.op.commutative else (1,):
-            bound = dict(found)
+            trial = dict(bound)
             pairs = zip(self.inputs[::order], inputs)
-            if all([_matches(each, x, bound) for each, x in pairs]):
-                found.update(bound)
+            if all([_matches(each, x, trial) for each, x in pairs]):
+                bound.update(trial)
                 return True
         return False
 
 
-def _matches(pattern, x, found):
+def _matches(pattern, x, bound):
     if type(pattern) is str:
-        return found.setdefault(pattern, x) is x
+        return bound.setdefault(pattern, x) is x
     if type(pattern) is not Term:
-        return pattern.matches(x, found)
+        return pattern.matches(x, bound)
     node = producer(x, pattern.op)
-    return node is not None and pattern.matches(node.inputs, found)
+    return node is not None and pattern.matches(node.inputs, bound)
 
 
 class Constant:
@@ -68,8 +68,8 @@ class Constant:
     def __init__(self, name):
         self.name = name
 
-    def matches(self, x, found):
-        return uniform(x) is not None and found.setdefault(self.name, x) is x
+    def matches(self, x, bound):
+        return uniform(x) is not None and bound.setdefault(self.name, x) is x
 
 
 class Number:
@@ -78,7 +78,7 @@ class Number:
     def __init__(self, number):
         self.number = number
 
-    def matches(self, x, found):
+    def matches(self, x, bound):
         if is_value(x) or not isinstance(x.array, np.ndarray):
             return False
         array = x.array
@@ -133,16 +133,16 @@ class RewriteRule(NamedTuple):
 
     def apply(self, node, inputs):
         """Return the replacement of a node with these inputs, or None."""
-        found = {}
-        if not self.pattern.matches(inputs, found):
+        bound = {}
+        if not self.pattern.matches(inputs, bound):
             return None
         result = self.replacement
         if callable(result):
-            result = result(node, **found)
+            result = result(node, **bound)
         if type(result) is Term:
-            inputs = [found[x] if type(x) is str else x for x in result.inputs]
+            inputs = [bound[x] if type(x) is str else x for x in result.inputs]
             return Term(result.op, inputs, result.attributes)
-        result = found[result] if type(result) is str else result
+        result = bound[result] if type(result) is str else result
         return result if result is None or _fits(result, node.outputs[0]) else None
 
 
@@ -171,18 +171,18 @@ class Rules:
             return None
         producers = {_producer_op(x) for x in inputs}
         for needs, rule in rules:
-            found = rule.apply(node, inputs) if needs <= producers else None
-            if found is not None:
-                return self._made(rewriter, node, found)
+            replacement = rule.apply(node, inputs) if needs <= producers else None
+            if replacement is not None:
+                return self._insert(rewriter, node, replacement)
         return None
 
-    def _made(self, rewriter, node, found):
+    def _insert(self, rewriter, node, term):
         """Add a term to the new graph in place of a node; return its value."""
-        if type(found) is not Term:
-            return found
+        if type(term) is not Term:
+            return term
         out = node.outputs[0]
         spec = out.shape, out.dtype
-        value = rewriter.make(found.op, found.inputs, found.attributes, node.line, spec)
+        value = rewriter.make(term.op, term.inputs, term.attributes, node.line, spec)
         made = rewriter.nodes.pop()
         other = self.replacement(rewriter, made, made.inputs)
         if other is None:

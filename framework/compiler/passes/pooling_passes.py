@@ -59,12 +59,14 @@ class _Pooling:
         self.users, self.levels, self.pools, self.paths = users, [value], [], []
         axes = set()
         while len(self.pools) < longest:
-            found = _select(users.get(self.levels[-1], ()), MAX, self.levels[-1], 0)
-            if len(found) != 1 or found[0].attributes["axis"] in axes:
+            next_pools = _select(
+                users.get(self.levels[-1], ()), MAX, self.levels[-1], 0
+            )
+            if len(next_pools) != 1 or next_pools[0].attributes["axis"] in axes:
                 break
-            axes.add(found[0].attributes["axis"])
-            self.pools += found
-            self.levels += found[0].outputs
+            axes.add(next_pools[0].attributes["axis"])
+            self.pools += next_pools
+            self.levels += next_pools[0].outputs
         if not self.pools:
             raise _NotExclusive
 
@@ -186,13 +188,13 @@ def pool_first(graph):
     """Move max pooling in front of ops that commute with it."""
     users, todo, gone, sums = users_of(graph), {}, set(), {}
 
-    def pool_back(found, rewriter, node, inputs):
-        return found.pool_back(rewriter, node, sums)
+    def pool_back(match, rewriter, node, inputs):
+        return match.pool_back(rewriter, node, sums)
 
-    for found in _found(graph.nodes, RELU, _Activated, users):
-        gone |= {found.relu, found.adding, *found.pools[:-1]}.union(*found.paths)
-        todo[found.pools[-1]] = found.pool
-        todo.update(dict.fromkeys(found.gates, partial(pool_back, found)))
+    for match in _found(graph.nodes, RELU, _Activated, users):
+        gone |= {match.relu, match.adding, *match.pools[:-1]}.union(*match.paths)
+        todo[match.pools[-1]] = match.pool
+        todo.update(dict.fromkeys(match.gates, partial(pool_back, match)))
     if not todo:
         return graph
 
@@ -283,10 +285,10 @@ class _Cropped(_Pooling):
 def cropped_convolutions(graph):
     """Compute only the part of a convolution that the pooling behind it reads."""
     users, todo = users_of(graph), {}
-    for found in _found(graph.nodes, CONVOLVE, _Cropped, users):
-        todo[found.node] = found.crop
-        todo.update(dict.fromkeys(found.gradients, found.crop_gradient))
-        todo.update(dict.fromkeys({*found.pools}.union(*found.paths), _made_again))
+    for match in _found(graph.nodes, CONVOLVE, _Cropped, users):
+        todo[match.node] = match.crop
+        todo.update(dict.fromkeys(match.gradients, match.crop_gradient))
+        todo.update(dict.fromkeys({*match.pools}.union(*match.paths), _made_again))
 
     def cropped(rewriter, node, inputs):
         rule = todo.get(node)

@@ -80,11 +80,11 @@ def rewrite(graph, rule):
     rewriter = GraphRewriter(graph)
     for node in graph.nodes:
         inputs = rewriter.inputs(node)
-        found = rule(rewriter, node, inputs)
-        if found is None:
+        replacements = rule(rewriter, node, inputs)
+        if replacements is None:
             rewriter.keep(node, inputs)
             continue
-        for value, other in zip(node.outputs, found):
+        for value, other in zip(node.outputs, replacements):
             if other is not None:
                 rewriter.replace(value, other)
     return rewriter.result()

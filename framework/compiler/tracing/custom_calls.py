@@ -27,13 +27,13 @@ DEPTH = 4
 
 def finish_gradients(tracer, gradients):
     """End the trace of a gradient function; return the output index of each, or None."""
-    outputs, places = [], []
+    outputs, positions = [], []
     for gradient in gradients:
-        places.append(None if gradient is None else len(outputs))
+        positions.append(None if gradient is None else len(outputs))
         if gradient is not None:
             outputs.append(convert_to_tensor(gradient))
     tracer.finish(outputs)
-    return places
+    return positions
 
 
 class CustomCall(Node):
@@ -103,13 +103,17 @@ class CustomCall(Node):
         """Return whether the gradients have the shapes of the sources."""
         if self.failure() is not None:
             return False
-        graph, places = self._backward
+        graph, positions = self._backward
         sources = [self.inputs[s] if type(s) is int else s for s in self.sources]
         return all(
-            place is None
+            position is None
             or source is None
-            or TensorShape(graph.outputs[place].shape).is_compatible_with(source.shape)
-            for place, source in zip(places, [*sources, *self.variables], strict=True)
+            or TensorShape(graph.outputs[position].shape).is_compatible_with(
+                source.shape
+            )
+            for position, source in zip(
+                positions, [*sources, *self.variables], strict=True
+            )
         )
 
     def _traced(self):
@@ -144,21 +148,21 @@ class CustomCall(Node):
         The search ends at the first order that adds no symbol, as a gradient function that
         calls itself has gradients of any order.
         """
-        found, level = {}, [self]
+        captures, level = {}, [self]
         for _ in range(DEPTH):
-            before, deeper = len(found), []
+            before, deeper = len(captures), []
             for node in level:
                 if node.failure() is not None:  # raised when that gradient is asked for
                     continue
                 graph, _ = node.backward()
                 for x in graph.captures.values():
                     if hasattr(x, "symbol"):
-                        found[x.symbol] = x
+                        captures[x.symbol] = x
                 deeper += [n for n in graph.nodes if type(n) is CustomCall]
-            if len(found) == before or not deeper:
+            if len(captures) == before or not deeper:
                 break
             level = deeper
-        return found
+        return captures
 
 
 def capture_for_gradients(tracer, of=None):
@@ -180,17 +184,17 @@ class _Gradient:
         self.sizes = sizes_in_use()
 
     def __call__(self, *cotangents, variables=None):
-        graph, places = self.node.backward()
+        graph, positions = self.node.backward()
         env = dict(self.env)
         for value, x in graph.captures.items():
             env[value] = self._found(x) if hasattr(x, "symbol") else x
         with with_sizes(self.sizes):
             outputs = interpret(graph, cotangents, env)
-        found = [None if n is None else outputs[n] for n in places]
+        gradients = [None if n is None else outputs[n] for n in positions]
         if variables is None:
-            return found
+            return gradients
         count = len(self.node.sources)
-        return found[:count], found[count:]
+        return gradients[:count], gradients[count:]
 
     def _found(self, x):
         if x.symbol not in self.env:

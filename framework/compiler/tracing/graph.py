@@ -223,11 +223,11 @@ class Graph(GraphOperations):
 
     def variables(self):
         """Return the variables that the nodes read or write, each once, in that order."""
-        found = {}
+        variables = {}
         for node in self.nodes:
             for variable in (*node.reads, *node.writes):
-                found.setdefault(id(variable), variable)
-        return list(found.values())
+                variables.setdefault(id(variable), variable)
+        return list(variables.values())
 
     def live_values(self, outputs):
         """Return the values on which these outputs and all kept nodes depend."""

@@ -83,8 +83,8 @@ def gradients(
     pairs = [y for y in targets if y.dtype.is_differentiable]
     if seeds is not None:
         seeds = [s for s, y in zip(seeds, targets) if y.dtype.is_differentiable]
-    found = tape.gradient(pairs, sources, seeds, unconnected_gradients)
-    return replay.sums(found)
+    slopes = tape.gradient(pairs, sources, seeds, unconnected_gradients)
+    return replay.sums(slopes)
 
 
 def hessians(
@@ -131,14 +131,14 @@ def hessians(
             targets, sources = replay.run([outer, inner])
         slopes = inner.gradient(targets, sources)
         slopes = [None if g is None else identity(g) for g in slopes]
-    found = []
+    results = []
     for i, (slope, source) in enumerate(zip(slopes, sources)):
         if slope is None:
             raise ValueError(f"hessians: ys do not depend on xs[{i}]")
         hessian = outer.jacobian(slope, source)
         shape = tuple(source.shape) * 2
-        found.append(zeros(shape, source.dtype) if hessian is None else hessian)
-    return found
+        results.append(zeros(shape, source.dtype) if hessian is None else hessian)
+    return results
 
 
 def _listed(x):
@@ -245,7 +245,7 @@ class _Replay:
             if not depends.isdisjoint([x for x in node.inputs if type(x) is Value]):
                 depends.update(node.outputs)
                 after.append(node)
-        needed, found = set(wanted), []
+        needed, nodes = set(wanted), []
         for node in reversed(after):
             if needed.isdisjoint(node.outputs):
                 continue
@@ -256,8 +256,8 @@ class _Replay:
                     "happen twice. Use tw.GradientTape"
                 )
             needed.update([x for x in node.inputs if type(x) is Value])
-            found.append(node)
-        return found[::-1]
+            nodes.append(node)
+        return nodes[::-1]
 
     def _outside(self, value):
         return SymbolicTensor(value, self.tracer)
@@ -282,11 +282,11 @@ class _Replay:
         part.nodes, part.finished = nodes, True
         interpret(part, [], env)
 
-    def sums(self, found):
+    def sums(self, gradients):
         """Return the gradients by xs, given the gradients by each of their values."""
-        found, sums = iter(found), []
+        gradients, sums = iter(gradients), []
         for values in self.xs:
-            parts = [g for g in [next(found) for _ in values] if g is not None]
+            parts = [g for g in [next(gradients) for _ in values] if g is not None]
             sums.append(sum(parts[1:], parts[0]) if parts else None)
         return sums
 

@@ -60,9 +60,11 @@ def _inferred(node):
         [has_symbolic_shape(shape) for shape, _ in specs]
     ):
         return None  # the rule could make assumptions of them
-    found = node.op.output_specs([TensorSpec(*spec) for spec in specs], node.attributes)
-    found = found if type(found) in (tuple, list) else (found,)
-    return [(tuple(spec.shape), spec.dtype.dtype) for spec in found]
+    inferred = node.op.output_specs(
+        [TensorSpec(*spec) for spec in specs], node.attributes
+    )
+    inferred = inferred if type(inferred) in (tuple, list) else (inferred,)
+    return [(tuple(spec.shape), spec.dtype.dtype) for spec in inferred]
 
 
 def _check_outputs(node, wanted):
@@ -122,17 +124,17 @@ def _effects(graph, stores):
 
 def _reads(graph):
     """Return ``(variable, time)`` for each read; the time counts the effects before it."""
-    found, time = set(), 0
+    reads, time = set(), 0
     for node in graph.nodes:
         if type(node) is Read:
-            found.add((id(node.variable), time))
+            reads.add((id(node.variable), time))
         time += node.is_effect
-    return found
+    return reads
 
 
 def _held(graph):
     """List the known values of variables at each effect and at the end."""
-    held, found, same = {}, [], {}
+    held, history, same = {}, [], {}
     for node in graph.nodes:
         if type(node) is Read:
             out = id(node.outputs[0])
@@ -141,6 +143,6 @@ def _held(graph):
             value = id(node.inputs[0])
             held[id(node.variable)] = same.get(value, value)
         elif node.is_effect:
-            found.append(held)
+            history.append(held)
             held = {}
-    return [*found, held]
+    return [*history, held]

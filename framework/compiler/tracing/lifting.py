@@ -37,8 +37,8 @@ def concrete_value(tensor):
             )
         inputs.append(concrete_value(outside))
     with use_interpreters(()):
-        (found,) = interpret(part, inputs)
-    return found
+        (value,) = interpret(part, inputs)
+    return value
 
 
 def generators(tensor):
@@ -46,9 +46,9 @@ def generators(tensor):
     tracer = getattr(tensor, "tracer", None)
     if tracer is None:
         return []
-    found = []
+    variables = []
     for node in tracer.graph.ancestors([tensor.symbol]).nodes:
         if node.attributes.get("purpose") == GENERATOR and is_value(node.inputs[0]):
             states = tracer.graph.ancestors([node.inputs[0]]).nodes
-            found += [v for state in states for v in state.reads]
-    return found
+            variables += [v for state in states for v in state.reads]
+    return variables

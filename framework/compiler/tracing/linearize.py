@@ -54,10 +54,10 @@ def record_call(concrete, tensors, interpreters):
             for tape in tapes:
                 attach_provenance(concrete, sources, tuple(outputs), tape)
         return outputs
-    found = family.linearization(tracked, sources)
-    return (
-        concrete.interpreted(tensors) if found is None else found.call(sources, tapes)
-    )
+    linearization = family.linearization(tracked, sources)
+    if linearization is None:
+        return concrete.interpreted(tensors)
+    return linearization.call(sources, tapes)
 
 
 class Linearizations:
@@ -141,12 +141,12 @@ def _is_factorization(op):
 
 def _constants(graph):
     """Return the real and complex constants of the nodes, each once."""
-    found = {}
+    constants = {}
     for node in graph.nodes:
         for x in node.inputs:
             if not is_value(x) and kind_of(x.array.dtype) in "fc":
-                found.setdefault(id(x), x)
-    return list(found.values())
+                constants.setdefault(id(x), x)
+    return list(constants.values())
 
 
 class Linearization:
@@ -252,7 +252,7 @@ class Linearization:
 
     def _lost(self, without):
         """Find where the gradients of these sources are lost inside: source -> `Origin`."""
-        tape, found = self.tape._tw_tape, {}
+        tape, lost_at = self.tape._tw_tape, {}
         losses = [lost for _, lost in tape.untracked_inputs]
         losses += [x.key for x in self.results if type(x.key) is Provenance]
         origins = [o for lost in losses for o in lost.origins if o.reason != "variable"]
@@ -260,8 +260,8 @@ class Linearization:
             reached = reachable(tape.records, source_keys(tape, self.sources[i]))
             for origin in origins:
                 if origin.key in reached:
-                    found[i] = origin
-        return found
+                    lost_at[i] = origin
+        return lost_at
 
     def concrete_function(self, graph):
         """Return a function like the differentiated one, with another graph."""
@@ -322,22 +322,22 @@ class Linearization:
 
     def vjp(self, present, wanted):
         """Return the `VJPGraph` from these results of the forward graph to these sources."""
-        found = self.vjps.get((present, wanted))
-        if found is None:
+        vjp = self.vjps.get((present, wanted))
+        if vjp is None:
             with self.lock:
                 if len(self.vjps) >= MANY:
                     return self.full
                 try:
-                    found = self._vjp(present, wanted)
+                    vjp = self._vjp(present, wanted)
                 except _Missing:
-                    found = self.vjps[present, wanted] = self.full
-        return found
+                    vjp = self.vjps[present, wanted] = self.full
+        return vjp
 
     def _vjp(self, present, wanted):
-        found = self.vjps.get((present, wanted))
-        if found is None:
-            found = self.vjps[present, wanted] = VJPGraph(self, present, wanted)
-        return found
+        vjp = self.vjps.get((present, wanted))
+        if vjp is None:
+            vjp = self.vjps[present, wanted] = VJPGraph(self, present, wanted)
+        return vjp
 
 
 class _Missing(Exception):
@@ -379,9 +379,9 @@ class VJPGraph:
                 tracer.input(x.array.shape, x.array.dtype, "cotangent") for x in targets
             ]
             sources = [linearization.sources[i] for i in wanted]
-            found = linearization.tape.gradient(targets, sources, cotangents)
+            gradients = linearization.tape.gradient(targets, sources, cotangents)
             outputs = []
-            self.gradients = [_numbers(gradient, outputs) for gradient in found]
+            self.gradients = [_numbers(gradient, outputs) for gradient in gradients]
             capture_for_gradients(tracer, linearization.tracer)
             tracer.finish(outputs)
         self.residuals, rest = [], {}

@@ -138,10 +138,10 @@ class GraphOperations:
     def get_operations(self) -> list[Operation]:
         """Return the operations in the order in which they run."""
         if self._operations is None:
-            found = _View(self).operations
+            operations = _View(self).operations
             if not self.finished:
-                return found
-            self._operations = found
+                return operations
+            self._operations = operations
         return list(self._operations)
 
     def get_operation_by_name(self, name: str) -> Operation:

@@ -184,8 +184,8 @@ class SymbolicTensor(TracedOperand, Tensor):
         call = user_call()
         here = numpy_function_here((call or "").rpartition(".")[2])
         if not here:
-            place = f"in place of {call}" if call else "of that name"
-            here = f"use the tapewright op {place}"
+            words = f"in place of {call}" if call else "of that name"
+            here = f"use the tapewright op {words}"
         self._no_value(
             call or "a NumPy function",
             f"{here[0].upper()}{here[1:]}, or tw.numpy_function, which has no gradient",
@@ -386,8 +386,8 @@ class Tracer(Interpreter):
             return x
         elif type(x.array) is AbstractValue:  # of a functional model
             x._no_value("a traced function")
-        found = self.captured.get(id(x))
-        return self.capture(x).symbol if found is None else found
+        captured = self.captured.get(id(x))
+        return self.capture(x).symbol if captured is None else captured
 
     def capture(self, x):
         """Add an input that gets its value from an outer tensor; return it as a tensor."""
@@ -575,9 +575,9 @@ class Tracer(Interpreter):
             return None
         resource = object_of(tensor.array)
         number = len([x for *_, x in self.peeks if x is resource])
-        found = resource._tw_peek_spec(number)
-        self.peeks.append((value, number, found, resource))
-        return found
+        spec = resource._tw_peek_spec(number)
+        self.peeks.append((value, number, spec, resource))
+        return spec
 
     def custom_call(self, name, outputs, sources, variables, gradient):
         """Mark tensors as the outputs of a call with a custom gradient: a `CustomCall`.
