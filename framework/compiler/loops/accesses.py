@@ -42,10 +42,10 @@ def layout_of(buffer):
         return Layout(buffer, 0, row_major(buffer.shape))
     below = layout_of(view.viewed)
     size = buffer.dtype.itemsize
-    found = view.layout(below.offset * size, tuple([s * size for s in below.strides]))
-    if found is None:
+    layout = view.layout(below.offset * size, tuple([s * size for s in below.strides]))
+    if layout is None:
         return Layout(buffer, 0, row_major(buffer.shape))
-    offset, strides = found
+    offset, strides = layout
     return Layout(below.base, offset // size, tuple([s // size for s in strides]))
 
 

@@ -98,10 +98,10 @@ def copied_views(program):
         copy = Copy(copy_into, (operand,), view.node)
         (copied,) = program.append(copy, (operand.shape, operand.dtype))
         program.instructions.pop()
-        again = View(view.function, copied, view.parameters, view.node)
-        (made,) = program.append(again, (out.shape, out.dtype))
+        copy_view = View(view.function, copied, view.parameters, view.node)
+        (made,) = program.append(copy_view, (out.shape, out.dtype))
         program.instructions.pop()
-        rewriter.put(view, (copy, again))
+        rewriter.put(view, (copy, copy_view))
         rewriter.replace(out, made)
     rewriter.apply()
 

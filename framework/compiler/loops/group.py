@@ -316,10 +316,10 @@ class Group:
                 return False
             shape = each.operands[0].shape if is_sum else each.outputs[0].shape
             own = self.inner[each] if is_sum else self.axes_of[each.outputs[0]]
-            found = _aligned(shape, [(a.shape, axes) for a, axes in known.items()])
-            if found is None:
+            axes = _aligned(shape, [(a.shape, axes) for a, axes in known.items()])
+            if axes is None:
                 return False
-            if any([f not in (None, a) for f, a in zip(found, own)]):
+            if any([f not in (None, a) for f, a in zip(axes, own)]):
                 return False
         return True
 
@@ -375,17 +375,17 @@ def _aligned(shape, operands):
 
     A dimension that no operand names is None; the result is None if operands conflict.
     """
-    found = [None] * len(shape)
+    axes_found = [None] * len(shape)
     for own, axes in operands:
         lead = len(shape) - len(own)
         for i, axis in enumerate(axes, lead):
             if axis is None:
                 continue
-            if found[i] not in (None, axis):
+            if axes_found[i] not in (None, axis):
                 return None
-            found[i] = axis
-    named = [a for a in found if a is not None]
-    return found if len(set(named)) == len(named) else None
+            axes_found[i] = axis
+    named = [a for a in axes_found if a is not None]
+    return axes_found if len(set(named)) == len(named) else None
 
 
 def root_of(buffer):

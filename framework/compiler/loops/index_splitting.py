@@ -198,9 +198,9 @@ def _jam(bodies):
     if len(heads) > 1 or any(map(_uses_locals, bodies)):
         return [each for body in bodies for each in body]
     made = []
-    for place in range(len(cut[0][0])):
-        made += _loads_first([each for pieces, _ in cut for each in pieces[place]])
-        inner = [loops[place] for _, loops in cut if place < len(loops)]
+    for i in range(len(cut[0][0])):
+        made += _loads_first([each for pieces, _ in cut for each in pieces[i]])
+        inner = [loops[i] for _, loops in cut if i < len(loops)]
         if inner:
             made.append(inner[0]._replace(body=_jam([x.body for x in inner])))
     return made
@@ -261,13 +261,13 @@ def ranges_between(indices, bounds):
 
 def _bounds_in(body):
     """Return the bounds on each axis, in the order of the statements."""
-    found = {}
+    by_axis = {}
     for _, each in statements_in(body):
         access = getattr(each, "access", None)
         bounds = getattr(each, "bounds", ()) if access is None else access.bounds
         for axis, bound in bounds:
-            found.setdefault(axis, {})[bound] = None
-    return {axis: list(each) for axis, each in found.items()}
+            by_axis.setdefault(axis, {})[bound] = None
+    return {axis: list(each) for axis, each in by_axis.items()}
 
 
 def _size(body):

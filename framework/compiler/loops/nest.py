@@ -59,13 +59,13 @@ class Nest(Instruction, ABC):
     def verify_statements(self, fail):
         """Call ``fail`` with a description of each error in the statements."""
 
-    def verify(self, place_of, fail):
+    def verify(self, location_of, fail):
         """Check the statements, and that no output overwrites values read later."""
         self.verify_statements(fail)
-        places = {a: place_of(a) for a in (*self.operands, *self.outputs)}
+        locations = {a: location_of(a) for a in (*self.operands, *self.outputs)}
         for out in self.outputs:
             for operand in self.reads:
-                a, b = places[operand], places[out]
+                a, b = locations[operand], locations[out]
                 if a[0] == b[0] and a[1] < b[2] and b[1] < a[2]:
                     if a != b or not self.is_done_with(operand, out):
                         fail(f"{out} overwrites {operand}, which is still in use")

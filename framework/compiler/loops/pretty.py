@@ -116,7 +116,7 @@ class _Text:
                 self.letters[part] = letter
         return "".join([self.letters[part] for part in parts])
 
-    def place(self, access):
+    def entry(self, access):
         """Return the text of an entry of an array: ``x[i, j]``."""
         array, pairs = access.array, access.strides
         if type(array) is Local:
@@ -163,16 +163,16 @@ class _Text:
 
     def within(self, bounds):
         """Return the text of a condition: all indices are in their ranges."""
-        found = []
+        parts = []
         for axis, bound in bounds:
             name = self.index(axis)
             low = f"{bound.start} <= " if bound.start >= bound.step else ""
             high = f" < {bound.stop}" if bound[-1] + bound.step < axis.extent else ""
             if low or high:
-                found.append(f"{low}{name}{high}")
+                parts.append(f"{low}{name}{high}")
             if bound.step > 1:
-                found.append(f"{name} % {bound.step} == {bound.start % bound.step}")
-        return " and ".join(found)
+                parts.append(f"{name} % {bound.step} == {bound.start % bound.step}")
+        return " and ".join(parts)
 
     # --- statements
 
@@ -183,8 +183,8 @@ class _Text:
                 self.lines.append("  " * depth + self.head(each))
                 self.write(each.body, depth + 1)
             elif type(each) is Load:
-                place = self.place(each.access), ATOM
-                self.value(each.out, *place, depth, {each.access.array}, rest)
+                entry = self.entry(each.access), ATOM
+                self.value(each.out, *entry, depth, {each.access.array}, rest)
             elif type(each) is Compute:
                 text, bond = self.expression(each)
                 arrays = set().union(*[self.reads[v] for v in scalars_read(each)])
@@ -220,14 +220,14 @@ class _Text:
 
     def statement(self, each):
         if type(each) is Store:
-            return f"{self.place(each.access)} = {self.text(each.value)}"
+            return f"{self.entry(each.access)} = {self.text(each.value)}"
         if type(each) is Reset:
-            return f"{self.place(each.access)} = {_neutral(each)}"
+            return f"{self.entry(each.access)} = {_neutral(each)}"
         if type(each) is Accumulate:
-            place, value = self.place(each.access), self.text(each.value)
+            entry, value = self.entry(each.access), self.text(each.value)
             if each.ufunc in _NEUTRAL:
-                return f"{place} {_SIGNS[each.ufunc][0]}= {value}"
-            return f"{place} = {each.ufunc}({place}, {value})"
+                return f"{entry} {_SIGNS[each.ufunc][0]}= {value}"
+            return f"{entry} = {each.ufunc}({entry}, {value})"
         return repr(each)
 
     def text(self, value, bond=0):

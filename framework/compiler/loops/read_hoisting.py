@@ -156,14 +156,14 @@ class _Hoisting:
         each, whole = buffer.instruction, buffer.shape
         if type(each) is Map:
             operands = [self.operand(a, whole, index, shape) for a in each.operands]
-            again = Map(each.function, operands, each.node, each.keywords)
+            copy = Map(each.function, operands, each.node, each.keywords)
         else:
             source, fill = each.operands
             own = map(Index._make, each.keywords["index"])
             fill = self.operand(fill, whole, index, shape)
             index = [i.of(j) for i, j in zip(own, index)]
-            again = BoundedRead((source, fill), index, shape, each.node)
-        return self.add(again, shape, buffer.dtype)
+            copy = BoundedRead((source, fill), index, shape, each.node)
+        return self.add(copy, shape, buffer.dtype)
 
     def operand(self, buffer, whole, index, shape):
         """Return the entries of an operand, which may be broadcast, at these indices."""

@@ -30,7 +30,7 @@ def lay_out(ranges):
     needed = _most_at_once(ranges)
     if size - needed > max(WASTE, PART * needed):
         others = _by_size(ranges)
-        offsets, size = min((offsets, size), others, key=lambda found: found[1])
+        offsets, size = min((offsets, size), others, key=lambda each: each[1])
     return offsets, size
 
 

@@ -36,14 +36,14 @@ class IndexMaps(NamedTuple):
         """Compute the contraction by definition, entry by entry: slow, for checks."""
         out = np.zeros(shape, np.result_type(a, b))
         loops = np.indices(self.loops).reshape(len(self.loops), -1)
-        inside, places = True, []
+        inside, indices = True, []
         for maps, array in zip((*self.operands, self.output), (a, b, out)):
             index = [np.broadcast_to(each.at(loops), loops.shape[1:]) for each in maps]
             for i, n in zip(index, array.shape, strict=True):
                 inside = inside & (i >= 0) & (i < n)
-            places.append(index)
-        places = [tuple([i[inside] for i in index]) for index in places]
-        np.add.at(out, places[2], a[places[0]] * b[places[1]])
+            indices.append(index)
+        indices = [tuple([i[inside] for i in index]) for index in indices]
+        np.add.at(out, indices[2], a[indices[0]] * b[indices[1]])
         return out
 
 
@@ -76,10 +76,10 @@ def product_maps(a, b):
 def convolution_maps(
     images, window, counts, count, strides, befores, dilations, groups
 ):
-    """Return ``(loops, images, filters, places)``: the loops, and the maps of the arrays.
+    """Return ``(loops, images, filters, outputs)``: the loops, and the maps of the arrays.
 
     ``images``: the shape ``[n, *spatial, channels]``; ``filters`` are ``[*window,
-    channels / groups, count]``, places ``[n, *counts, count]``. Each of the three is
+    channels / groups, count]``, outputs ``[n, *counts, count]``. Each of the three is
     the output of either the convolution or one of its two gradients.
     """
     depth, each, rank = images[-1] // groups, count // groups, len(window)
@@ -96,5 +96,5 @@ def convolution_maps(
         Affine(((taken, 1),)),
         filtered,
     )
-    places = (batch, *[Affine(((1 + i, 1),)) for i in range(rank)], filtered)
-    return loops, of_images, of_filters, places
+    outputs = (batch, *[Affine(((1 + i, 1),)) for i in range(rank)], filtered)
+    return loops, of_images, of_filters, outputs

@@ -126,11 +126,11 @@ class Program:
 
     def readers(self):
         """Map each buffer that is read to the instructions that read it, in order."""
-        found = {}
+        readers = {}
         for each in self.instructions:
             for a in dict.fromkeys(each.operands):
-                found.setdefault(a, []).append(each)
-        return found
+                readers.setdefault(a, []).append(each)
+        return readers
 
     def append(self, instruction, *specs):
         """Add an instruction; return its outputs, buffers of these shapes and dtypes."""

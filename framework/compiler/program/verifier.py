@@ -52,8 +52,8 @@ class _Memory:
     def __init__(self):
         self.spaces = {}  # space -> [(start, stop, value)]
 
-    def write(self, place, value):
-        space, start, stop = place
+    def write(self, location, value):
+        space, start, stop = location
         parts, rest = self.spaces.get(space, ()), []
         if len(parts) == 1 and start <= parts[0][0] and parts[0][1] <= stop:
             parts = ()  # nearly always: the whole of it
@@ -69,8 +69,8 @@ class _Memory:
             rest.append((start, stop, value))
         self.spaces[space] = rest
 
-    def holds(self, place, value):
-        space, start, stop = place
+    def holds(self, location, value):
+        space, start, stop = location
         parts = self.spaces.get(space, ())
         if len(parts) == 1:  # nearly always
             ((a, b, v),) = parts
@@ -104,7 +104,7 @@ class _Checker:
         self.program, self.fixed, self.when = program, fixed, when
         self.updates, self.overwrites = dict(updates), overwrites
         self.loaded = {}  # id of a variable -> the buffers with values of it
-        self.memory, self.places = _Memory(), {}
+        self.memory, self.locations = _Memory(), {}
         self.values = {}  # buffer -> the value that it names
         self.backing = {}  # base -> buffers whose memory may be its own, with their values
         self.stored = {}  # id of a variable -> the buffer that it was last bound to
@@ -135,23 +135,23 @@ class _Checker:
 
     # --- memory
 
-    def place(self, buffer):
+    def location(self, buffer):
         """Return ``(space, start, stop)`` of the memory of a buffer or a view's base."""
         base = buffer.base
-        place = self.places.get(base)
-        if place is None:
+        location = self.locations.get(base)
+        if location is None:
             array = self.fixed.get(base)
             if array is None:
-                place = base, 0, base.nbytes
+                location = base, 0, base.nbytes
             else:
-                place = ("instance", *_bounds(array))
-            self.places[base] = place
-        return place
+                location = ("instance", *_bounds(array))
+            self.locations[base] = location
+        return location
 
     def make(self, buffer, value=None):
         """Write a new value, named by a buffer, to the buffer's memory."""
         self.values[buffer] = value = object() if value is None else value
-        self.memory.write(self.place(buffer), value)
+        self.memory.write(self.location(buffer), value)
 
     def read(self, buffer):
         value = self.values.get(buffer)
@@ -159,10 +159,10 @@ class _Checker:
             if buffer.is_constant:
                 return
             self.fail(f"{buffer} is read before it is computed")
-        if not self.memory.holds(self.place(buffer), value):
+        if not self.memory.holds(self.location(buffer), value):
             self.fail(f"{buffer} is read, but its memory already holds another value")
         for other, value in self.backing.get(buffer.base, ()):
-            if not self.memory.holds(self.place(other), value):
+            if not self.memory.holds(self.location(other), value):
                 self.fail(
                     f"{buffer} may be a view of {other}, whose memory was changed"
                 )
@@ -172,10 +172,10 @@ class _Checker:
     def step(self, instruction):
         scratch = instruction.scratch
         for buffer in scratch:
-            self.memory.write(self.place(buffer), object())
+            self.memory.write(self.location(buffer), object())
         for buffer in instruction.reads:
             self.read(buffer)
-        instruction.verify(self.place, self.fail)
+        instruction.verify(self.location, self.fail)
         for buffer in instruction.kept:
             use, may_be_input = "kept by a variable", not self.program.aliases_inputs
             self.require_lasting(buffer, use, may_be_input)
@@ -186,7 +186,7 @@ class _Checker:
         _STEPS[instruction.memory](self, instruction)
         for buffer in scratch:
             self.require_apart(
-                self.place(buffer), instruction.outputs, "scratch memory"
+                self.location(buffer), instruction.outputs, "scratch memory"
             )
 
     def write_gradients(self, instruction):
@@ -204,7 +204,7 @@ class _Checker:
         for variable in instruction.variables_overwritten if self.overwrites else ():
             for buffer in self.loaded.get(id(variable), ()):
                 if buffer.kind is not Kind.HOST:
-                    self.memory.write(self.place(buffer), object())
+                    self.memory.write(self.location(buffer), object())
 
     def step_assigned(self, instruction):
         """Write outputs to separate memory, or in place of an operand last used here."""
@@ -228,7 +228,7 @@ class _Checker:
         if donated is not None:  # its value is gone from here on
             self.require_owned(donated)
             changed = object()
-            self.memory.write(self.place(donated), changed)
+            self.memory.write(self.location(donated), changed)
         for buffer in instruction.reads if instruction.may_alias else ():
             # Values of the host are copied.
             if not buffer.is_constant and buffer.kind is not Kind.HOST:
@@ -249,18 +249,18 @@ class _Checker:
 
     # --- what must hold
 
-    def require_apart(self, place, buffers, what):
+    def require_apart(self, location, buffers, what):
         for buffer in buffers:
-            if _overlap(place, self.place(buffer)):
+            if _overlap(location, self.location(buffer)):
                 self.fail(f"{buffer} shares the memory of {what}")
 
     def require_apart_from_operands(self, instruction, reads, out):
         """Require that an output shares memory only with operands that it may overwrite."""
-        place = self.place(out)
+        location = self.location(out)
         for buffer in reads:
-            if not _overlap(place, self.place(buffer)):
+            if not _overlap(location, self.location(buffer)):
                 continue
-            same = self.place(buffer) == place and buffer.shape == out.shape
+            same = self.location(buffer) == location and buffer.shape == out.shape
             if not same or buffer not in instruction.in_place_operands:
                 self.fail(f"{out} overwrites {buffer}, which is still in use")
 
@@ -304,8 +304,8 @@ def _check_order(checker):
     """Check that each read of a variable comes after the same writes as in the graph."""
     program = checker.program
     touching = [i.node for i in program.instructions if i.touches_variables]
-    wanted, found = _last_writers(program.graph.nodes), _last_writers(touching)
-    for node, writers in found.items():
+    wanted, actual = _last_writers(program.graph.nodes), _last_writers(touching)
+    for node, writers in actual.items():
         if writers != wanted.get(node):
             checker.fail(
                 f"{node!r} ({node.line}) comes after other writes of its variables"
@@ -321,10 +321,10 @@ def _check_collectives(checker):
     An all-reduce that is started must be awaited once, while its operands are intact.
     """
     program, pending = checker.program, {}
-    found = [node for each in program.instructions for node in each.collectives]
-    if found != program.collectives:
+    actual = [node for each in program.instructions for node in each.collectives]
+    if actual != program.collectives:
         lines = [
-            [node.line for node in nodes] for nodes in (found, program.collectives)
+            [node.line for node in nodes] for nodes in (actual, program.collectives)
         ]
         checker.fail(f"collectives run in the order {lines[0]}, not {lines[1]}")
     for instruction in program.instructions:

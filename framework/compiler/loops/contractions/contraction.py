@@ -58,20 +58,20 @@ class Reach(NamedTuple):
 class Phase(NamedTuple):
     """A part of the output: ``out[...] = sum(a[...] * b[...])`` over all its loops.
 
-    ``batch`` and ``rows`` run along the first two axes of the first operand; ``places``
+    ``batch`` and ``rows`` run along the first two axes of the first operand; ``free``
     are the other loops over the output, ``summed`` the reduction loops, outermost
     first. ``offsets`` are the first entries in the output and in the operands.
     """
 
     batch: ContractionLoop
     rows: ContractionLoop
-    places: tuple
+    free: tuple
     summed: tuple
     offsets: tuple
 
     @property
     def loops(self):
-        return (self.batch, self.rows, *self.places, *self.summed)
+        return (self.batch, self.rows, *self.free, *self.summed)
 
     @property
     def work(self):
@@ -108,22 +108,22 @@ def contraction_of(maps, a, b, out):
     Each axis of the second operand, and the first axis of the first one, must be
     indexed by a single loop; the second operand is read as it is.
     """
-    found = _phases(maps, out)
-    if not 0 < len(found) <= MOST_PHASES:
+    parts = _phases(maps, out)
+    if not 0 < len(parts) <= MOST_PHASES:
         return None
-    maps_a = [(phase[0], phase[1][0]) for phase in found]
+    maps_a = [(phase[0], phase[1][0]) for phase in parts]
     reach = [_reach(maps_a, axis, n) for axis, n in enumerate(a)]
     if reach[-1].size % CLASHING == 0 and not all([each.is_inside for each in reach]):
         reach[-1] = reach[-1]._replace(stop=reach[-1].stop + SPREAD)
     reach = tuple(reach)
-    for loops, (_, of_b, of_out) in found:
+    for loops, (_, of_b, of_out) in parts:
         ranges = [*zip(of_b, b), *zip(of_out, out)]
         if not all([_is_inside(loops, each, n) for each, n in ranges]):
             return None
     is_padded = not all([each.is_inside for each in reach])
     shape = tuple([each.size for each in reach]) if is_padded else a
     made = [
-        _phase(*each, (shape, b, out), reach if is_padded else None) for each in found
+        _phase(*each, (shape, b, out), reach if is_padded else None) for each in parts
     ]
     if None in made:
         return None
@@ -143,10 +143,10 @@ def _phases(maps, out):
     residue are ``t0 + m * t1``; for entry ``s * q + r`` they meet ``p = q + q0 - m *
     d1``.
     """
-    found = [(maps.loops, (*maps.operands, maps.output))]
+    parts = [(maps.loops, (*maps.operands, maps.output))]
     for axis, n in enumerate(out):
         after = []
-        for loops, each in found:
+        for loops, each in parts:
             index = each[2][axis]
             if _is_digits(loops, index, n):
                 after.append((loops, each))
@@ -158,8 +158,8 @@ def _phases(maps, out):
                 return []
             for r in range(min(s, n)):
                 after.append(_residue(loops, each, axis, r, n))
-        found = after
-    return found
+        parts = after
+    return parts
 
 
 def _is_digits(loops, index, n):
@@ -216,15 +216,15 @@ def _range(loops, index):
 
 
 def _is_inside(loops, index, n):
-    found = _range(loops, index)
-    return found is None or (found[0] >= 0 and found[1] < n)
+    bounds = _range(loops, index)
+    return bounds is None or (bounds[0] >= 0 and bounds[1] < n)
 
 
 def _reach(maps, axis, n):
-    found = [_range(loops, each[axis]) for loops, each in maps]
-    found = [each for each in found if each is not None] or [(0, n - 1)]
+    ranges = [_range(loops, each[axis]) for loops, each in maps]
+    ranges = [each for each in ranges if each is not None] or [(0, n - 1)]
     return Reach(
-        min([low for low, _ in found]), max([high for _, high in found]) + 1, n
+        min([low for low, _ in ranges]), max([high for _, high in ranges]) + 1, n
     )
 
 
@@ -233,10 +233,10 @@ def _rows(maps):
     lows, highs, step = [], [], 1
     for loops, each in maps:
         still = (*loops[:1], min(loops[1], 1), *loops[2:])
-        found = _range(still, each[1])
-        if found:
-            lows.append(found[0])
-            highs.append(found[1])
+        bounds = _range(still, each[1])
+        if bounds:
+            lows.append(bounds[0])
+            highs.append(bounds[1])
         step = dict(each[1].terms).get(1, step)
     return max(highs, default=0) - min(lows, default=0) + 1, step
 
@@ -258,11 +258,11 @@ def _phase(loops, maps, shapes, reach):
                 own[n] += factor * stride
         steps.append(own)
         offsets.append(offset)
-    found = [ContractionLoop(*each) for each in zip(loops, *steps)]
-    batch, rows, *rest = found
+    all_loops = [ContractionLoop(*each) for each in zip(loops, *steps)]
+    batch, rows, *rest = all_loops
     if maps[0][0].terms != ((0, 1),) or batch.is_summed != rows.is_summed:
         return None
-    places = [each for each in rest if not each.is_summed]
+    free = [each for each in rest if not each.is_summed]
     summed = []
     for each in rest:
         if each.is_summed:
@@ -272,24 +272,24 @@ def _phase(loops, maps, shapes, reach):
                 offsets[2] += back * each.b
                 each = ContractionLoop(each.extent, 0, -each.a, -each.b)
             summed.append(each)
-    return Phase(batch, rows, tuple(places), tuple(summed), tuple(offsets))
+    return Phase(batch, rows, tuple(free), tuple(summed), tuple(offsets))
 
 
 def _simplify(phases):
     """Drop the loops of extent 1 from phases, and merge pairs of loops that form one."""
     kept = [
         i
-        for i in range(len(phases[0].places))
-        if any([phase.places[i].extent != 1 for phase in phases])
-    ] or [len(phases[0].places) - 1]
+        for i in range(len(phases[0].free))
+        if any([phase.free[i].extent != 1 for phase in phases])
+    ] or [len(phases[0].free) - 1]
     made = []
     for phase in phases:
-        places = [phase.places[i] for i in kept]
+        free = [phase.free[i] for i in kept]
         if len(phases) == 1:
-            places = _merge_nested(sorted(places, key=lambda loop: -abs(loop.out)))
+            free = _merge_nested(sorted(free, key=lambda loop: -abs(loop.out)))
         summed = [each for each in phase.summed if each.extent != 1]
         summed = _merge_nested(sorted(summed, key=lambda loop: (-loop.a, -abs(loop.b))))
-        made.append(phase._replace(places=tuple(places), summed=tuple(summed)))
+        made.append(phase._replace(free=tuple(free), summed=tuple(summed)))
     return made
 
 

@@ -57,9 +57,9 @@ class ContractionSchedule(NamedTuple):
 
     @property
     def band_shape(self):
-        found = self.contraction
-        rows = (self.rows - 1) * found.row_step + found.row_span
-        return (self.images, rows, *[each.size for each in found.reach[2:]])
+        contraction = self.contraction
+        rows = (self.rows - 1) * contraction.row_step + contraction.row_span
+        return (self.images, rows, *[each.size for each in contraction.reach[2:]])
 
 
 def schedule_of(maps, a, b, out, itemsize, unit, limits):
@@ -74,40 +74,41 @@ def schedule_of(maps, a, b, out, itemsize, unit, limits):
         unit: `VectorUnit` of the processor.
         limits: `Limits` of the program.
     """
-    found = schedules_of(maps, a, b, out, itemsize, unit, limits)
-    return found[0] if found else None
+    schedules = schedules_of(maps, a, b, out, itemsize, unit, limits)
+    return schedules[0] if schedules else None
 
 
 def schedules_of(maps, a, b, out, itemsize, unit, limits, most=1):
     """Return up to ``most`` schedules with different tiles, `schedule_of`'s first."""
-    found = contraction_of(maps, a, b, out)
-    if found is None:
+    contraction = contraction_of(maps, a, b, out)
+    if contraction is None:
         return ()
-    accumulates = found.phases[0].batch.is_summed
+    accumulates = contraction.phases[0].batch.is_summed
     size, b_bytes = math.prod(out) * itemsize, math.prod(b) * itemsize
-    bands = _bands(found, itemsize, accumulates, b_bytes, limits)
+    bands = _bands(contraction, itemsize, accumulates, b_bytes, limits)
     if bands[-1] == 1 and not accumulates:
-        found = found._replace(phases=tuple([_all_rows(p) for p in found.phases]))
+        phases = tuple([_all_rows(p) for p in contraction.phases])
+        contraction = contraction._replace(phases=phases)
     # Only a part of a long second operand stays in the cache: tiles are added to several
     # times, with another part of the sums each.
     is_long = not accumulates and b_bytes > limits.tiled_bytes
     adds_again = accumulates or is_long
     is_near = not adds_again and b_bytes <= limits.near_bytes
     # Entries of two tiles that overlap would be added to twice.
-    model = _model(found.phases, math.gcd if adds_again else min)
-    can_pack = not accumulates and math.prod(b) * limits.reuse <= found.work
-    last = [p.summed[-1].extent if p.summed else 1 for p in found.phases]
-    lanes = all([can_sum_lanes(p, can_pack) for p in found.phases])
+    model = _model(contraction.phases, math.gcd if adds_again else min)
+    can_pack = not accumulates and math.prod(b) * limits.reuse <= contraction.work
+    last = [p.summed[-1].extent if p.summed else 1 for p in contraction.phases]
+    lanes = all([can_sum_lanes(p, can_pack) for p in contraction.phases])
     fit = adds_again, can_pack, math.gcd(*last), lanes, accumulates or is_near
     schedules = []
     for tile in tiles_of(model, unit, *fit, most):
         hoisted = _hoisted_count(model, tile, itemsize, limits) if is_long else 0
         count = tile.count_along(model)
-        shares = _shares(found, count, accumulates, bands, size, limits)
-        phases = _phases_of(found.phases, tile, can_pack)
+        shares = _shares(contraction, count, accumulates, bands, size, limits)
+        phases = _phases_of(contraction.phases, tile, can_pack)
         how = hoisted, is_near and not tile.sums_lanes
         parts = *bands, *shares, *how, *phases
-        schedules.append(ContractionSchedule(found, tile, accumulates, *parts))
+        schedules.append(ContractionSchedule(contraction, tile, accumulates, *parts))
     return tuple(schedules)
 
 
@@ -121,11 +122,11 @@ def _phases_of(phases, tile, can_pack):
     return True, tuple(moved), b_steps, sum(sizes)
 
 
-def _shares(found, tiles, accumulates, bands, size, limits):
+def _shares(contraction, tiles, accumulates, bands, size, limits):
     """Return ``(parts, cuts)`` of a `ContractionSchedule`; ``size``: bytes of the output."""
     _, image_bands, _, row_bands = bands
     count, parts, cuts = image_bands * row_bands, 1, 1
-    if found.work >= BLOCKS * limits.contraction_work:
+    if contraction.work >= BLOCKS * limits.contraction_work:
         if accumulates:
             parts = max(1, min(BLOCKS, count, limits.parts_bytes // size))
         # Cuts change no sum, so there are twice as many blocks: 6 threads work 89 % of the
@@ -137,8 +138,8 @@ def _shares(found, tiles, accumulates, bands, size, limits):
 
 def _all_rows(phase):
     """Return a phase for bands with all rows, so that a tile may span several rows."""
-    places = (phase.rows, *phase.places)
-    return phase._replace(rows=ContractionLoop(1, 0, 0, 0), places=places)
+    free = (phase.rows, *phase.free)
+    return phase._replace(rows=ContractionLoop(1, 0, 0, 0), free=free)
 
 
 def _model(phases, common):
@@ -148,33 +149,33 @@ def _model(phases, common):
     else their greatest common divisor.
     """
     largest = max(phases, key=lambda phase: phase.work)
-    extents = zip(*[[each.extent for each in phase.places] for phase in phases])
-    pairs = zip(largest.places, extents)
-    places = [loop._replace(extent=common(*every, every[0])) for loop, every in pairs]
-    return largest._replace(places=tuple(places))
+    extents = zip(*[[each.extent for each in phase.free] for phase in phases])
+    pairs = zip(largest.free, extents)
+    free = [loop._replace(extent=common(*every, every[0])) for loop, every in pairs]
+    return largest._replace(free=tuple(free))
 
 
-def _bands(found, itemsize, accumulates, b_bytes, limits):
+def _bands(contraction, itemsize, accumulates, b_bytes, limits):
     """``(images, bands of images, rows, bands of rows)``: as many as fit the cache."""
-    batch = found.phases[0].batch.extent
-    count = max([phase.rows.extent for phase in found.phases])
-    each = math.prod([r.size for r in found.reach[2:]]) * itemsize
-    step = max(found.row_step, 1)
+    batch = contraction.phases[0].batch.extent
+    count = max([phase.rows.extent for phase in contraction.phases])
+    each = math.prod([r.size for r in contraction.reach[2:]]) * itemsize
+    step = max(contraction.row_step, 1)
     # Where bands are summed over, they have rows of the second operand, too.
-    both = found.phases[0].rows.b * itemsize if accumulates else 0
+    both = contraction.phases[0].rows.b * itemsize if accumulates else 0
     # Each tile is then read and written once per band. With half the bytes, gradients of
     # filters for 28x28x1 images take 14 to 27 % longer; with twice as many, those for
     # 28x28x32 and 13x13x32 take 11 to 66 % longer.
     limit = limits.band_bytes * (2 if accumulates else 1)
-    fit = max(1, (limit - each * (found.row_span - step)) // (each * step + both))
+    fit = max(1, (limit - each * (contraction.row_span - step)) // (each * step + both))
     if fit < count:
         bands = -(-count // fit)
         # Bands that are summed over must not overlap.
         rows = greatest_divisor(count, fit) if accumulates else -(-count // bands)
         return 1, batch, rows, -(-count // rows)
-    image = each * (found.row_span + (count - 1) * step)
+    image = each * (contraction.row_span + (count - 1) * step)
     images = limit // (image + both * count)
-    work = max(1, found.work // batch)
+    work = max(1, contraction.work // batch)
     # With fewer bands than `BLOCKS` there are cuts, and each of them copies the padded band:
     # 28x28x1 images take 17 % longer.
     images = min(images, -(-batch // BLOCKS))
@@ -218,17 +219,17 @@ def _pack(phase, tile):
     The order is: tiles, other output loops, reduction loops, the entries of a tile.
     """
     is_vector = not tile.sums_lanes and tile.loop_of(phase).b != 0
-    step, summed, places = tile.width if is_vector else 1, [], list(phase.places)
+    step, summed, free = tile.width if is_vector else 1, [], list(phase.free)
     for each in reversed(phase.summed):
         summed.append(each._replace(b=step if each.b else 0))
         step *= each.extent if each.b else 1
-    for i in reversed(range(len(places))):
-        if i != tile.along and places[i].b:
-            places[i] = places[i]._replace(b=step)
-            step *= places[i].extent
+    for i in reversed(range(len(free))):
+        if i != tile.along and free[i].b:
+            free[i] = free[i]._replace(b=step)
+            step *= free[i].extent
     size = step
     if is_vector:
         size = step * tile.count_along(phase)
-        places[tile.along] = places[tile.along]._replace(b=1)
-    phase = phase._replace(places=tuple(places), summed=tuple(summed[::-1]))
+        free[tile.along] = free[tile.along]._replace(b=1)
+    phase = phase._replace(free=tuple(free), summed=tuple(summed[::-1]))
     return phase, step if is_vector else 0, size

@@ -60,8 +60,8 @@ def product_of(a, b, out):
     if left is None or right is None:
         return None
     strides = row_major((*batch, m, n))[: len(batch)]
-    made = Product(batch, m, n, k, left, right, Matrix(out, 0, strides, False, n))
-    return _as_one(_joined(made)) if batch else made
+    product = Product(batch, m, n, k, left, right, Matrix(out, 0, strides, False, n))
+    return _as_one(_merge_batch_axes(product)) if batch else product
 
 
 def _matrix(buffer, shape, batch, ahead):
@@ -82,7 +82,7 @@ def _matrix(buffer, shape, batch, ahead):
     return None
 
 
-def _joined(product):
+def _merge_batch_axes(product):
     """Return the product with as few batch axes as its layouts allow."""
     matrices, axes = (product.a, product.b, product.out), []
     for n, *strides in zip(product.batch, *[each.strides for each in matrices]):

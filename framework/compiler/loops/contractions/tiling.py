@@ -29,9 +29,9 @@ class VectorUnit(NamedTuple):
 class Tile(NamedTuple):
     """``vectors`` times ``lanes`` entries along ``along``, for all of ``rounds``.
 
-    ``along`` is the number of one of the `Phase.places`, or -1 for the last reduction
+    ``along`` is the number of one of the `Phase.free`, or -1 for the last reduction
     loop, along which partial sums are then computed. ``rounds`` has pairs of the number
-    of a place and an extent; the last reduction loop is unrolled by ``unrolled``.
+    of a loop and an extent; the last reduction loop is unrolled by ``unrolled``.
     """
 
     along: int
@@ -54,15 +54,15 @@ class Tile(NamedTuple):
 
     def points(self, phase):
         """Return the offsets ``(out, a, b)`` of the iterations."""
-        found = [(0, 0, 0)]
-        for place, extent in self.rounds:
-            _, *steps = phase.places[place]
-            found = [
+        points = [(0, 0, 0)]
+        for number, extent in self.rounds:
+            _, *steps = phase.free[number]
+            points = [
                 tuple([n + r * step for n, step in zip(point, steps)])
-                for point in found
+                for point in points
                 for r in range(extent)
             ]
-        return found
+        return points
 
     def products(self, phase):
         """Return the offsets ``(a, b, number of an iteration)`` of the products, in order.
@@ -71,12 +71,12 @@ class Tile(NamedTuple):
         few of the loaded entries occupy a register at a time.
         """
         loop = phase.summed[-1] if phase.summed else phase.batch
-        found = [
+        terms = [
             (a + j * loop.a, b + j * loop.b, n)
             for j in range(self.unrolled)
             for n, (_, a, b) in enumerate(self.points(phase))
         ]
-        return sorted(found, key=lambda each: each[0]) if self.unrolled > 1 else found
+        return sorted(terms, key=lambda each: each[0]) if self.unrolled > 1 else terms
 
     def count_along(self, phase):
         """Return the number of tiles along this loop."""
@@ -100,8 +100,8 @@ def tiles_of(
         (lanes, _tiles(phase, along, lanes, unit.registers, accumulates, common))
         for along, lanes in _vectors(phase, unit, packs_b, sums_lanes)
     ]
-    cheapest, found = itertools.tee(costs.ranked(kinds))
-    fit = (tile for tile in found if _registers(phase, tile) < unit.registers)
+    cheapest, others = itertools.tee(costs.ranked(kinds))
+    fit = (tile for tile in others if _registers(phase, tile) < unit.registers)
     return list(itertools.islice(fit, most)) or list(itertools.islice(cheapest, 1))
 
 
@@ -112,21 +112,21 @@ def candidates(phase, unit, accumulates, packs_b, common=1, sums_lanes=True):
 
 
 def _vectors(phase, unit, packs_b, sums_lanes):
-    """Return the places along which vectors can lie: pairs of a number and the lanes.
+    """Return the loops along which vectors can lie: pairs of a number and the lanes.
 
     If entries are not contiguous along any loop, vectors have one entry.
     """
-    every = range(len(phase.places))
-    found = [i for i in every if _is_vector(phase.places[i], packs_b)]
+    every = range(len(phase.free))
+    vectors = [i for i in every if _is_vector(phase.free[i], packs_b)]
     if sums_lanes and can_sum_lanes(phase, packs_b):
-        found.insert(0, -1)
+        vectors.insert(0, -1)
     widths = [n for n in (1, 2, 4) if unit.lanes // n >= min(4, unit.lanes)]
-    lanes = [unit.lanes // n for n in widths] if found else [1]
-    return [*itertools.product(found or every[-1:], lanes)]
+    lanes = [unit.lanes // n for n in widths] if vectors else [1]
+    return [*itertools.product(vectors or every[-1:], lanes)]
 
 
 def _loop(phase, along):
-    return phase.summed[-1] if along < 0 else phase.places[along]
+    return phase.summed[-1] if along < 0 else phase.free[along]
 
 
 def can_sum_lanes(phase, packs_b):
@@ -145,34 +145,34 @@ def _tiles(phase, along, lanes, registers, accumulates, common):
     loop = _loop(phase, along)
     needed = -(-loop.extent // lanes) if lanes > 1 else 1
     most = MOST_ROUNDS if phase.work >= LARGE else 8
-    places = [i for i in range(len(phase.places)) if i != along]
+    numbers = [i for i in range(len(phase.free)) if i != along]
     unrolls = [1]
     if along >= 0 and phase.summed and loop.a == 1:
         unrolls = [u for u in range(1, 8) if common % u == 0]
     for vectors in range(1, 1 + (1 if along < 0 else min(needed, MOST_VECTORS))):
         operands = 1 + (vectors if loop.b else bool(loop.a))
         room = registers - 1 - operands  # for sums
-        for rounds in _rounds(phase, places, min(most, room) // vectors, accumulates):
+        for rounds in _rounds(phase, numbers, min(most, room) // vectors, accumulates):
             for unrolled in unrolls:
                 yield Tile(along, lanes, vectors, rounds, unrolled)
 
 
-def _rounds(phase, places, most, accumulates):
+def _rounds(phase, numbers, most, accumulates):
     """Yield up to two loops with up to ``most`` iterations together."""
 
-    def extents(place):
-        n = phase.places[place].extent
-        found = range(2, min(n, most) + 1)
-        return [r for r in found if n % r == 0] if accumulates else found
+    def extents(number):
+        n = phase.free[number].extent
+        counts = range(2, min(n, most) + 1)
+        return [r for r in counts if n % r == 0] if accumulates else counts
 
     yield ()
-    for i, place in enumerate(places):
-        for r in extents(place):
-            yield ((place, r),)
-            for other in places[i + 1 :]:
+    for i, number in enumerate(numbers):
+        for r in extents(number):
+            yield ((number, r),)
+            for other in numbers[i + 1 :]:
                 for s in extents(other):
                     if r * s <= most:
-                        yield ((place, r), (other, s))
+                        yield ((number, r), (other, s))
 
 
 class Costs:
@@ -186,7 +186,7 @@ class Costs:
         self.sums_rows = phase.batch.is_summed
         if not self.sums_rows:
             self.count *= phase.rows.extent
-        self.extents = [place.extent for place in phase.places]
+        self.extents = [loop.extent for loop in phase.free]
 
     def ranked(self, kinds):
         """Yield tiles, cheapest first, without those for which registers would spill.
@@ -195,20 +195,18 @@ class Costs:
         visited, and the loads of a tile counted, only if a lower bound of the cost is
         below all other costs.
         """
-        waiting = [
-            (self.least(n), 0, (i,), found) for i, (n, found) in enumerate(kinds)
-        ]
+        waiting = [(self.least(n), 0, (i,), item) for i, (n, item) in enumerate(kinds)]
         heapq.heapify(waiting)
         while waiting:
-            cost, steps, number, found = heapq.heappop(waiting)
+            cost, steps, number, item = heapq.heappop(waiting)
             if steps == 2:
-                yield found
+                yield item
             elif steps == 1:
-                cost = self.of(found, _loads(self.phase, found))
+                cost = self.of(item, _loads(self.phase, item))
                 if cost < math.inf:
-                    heapq.heappush(waiting, (cost, 2, number, found))
+                    heapq.heappush(waiting, (cost, 2, number, item))
             else:
-                for i, tile in enumerate(found):
+                for i, tile in enumerate(item):
                     heapq.heappush(waiting, (self.of(tile), 1, (*number, i), tile))
 
     def least(self, lanes):
@@ -273,7 +271,7 @@ def _registers(phase, tile):
 
 def _loads(phase, tile):
     """Return the vectors and scalars loaded per iteration, and the registers they need."""
-    loops = [(phase.places[i], rounds) for i, rounds in tile.rounds]
+    loops = [(phase.free[i], rounds) for i, rounds in tile.rounds]
     if phase.summed:
         loops.append((phase.summed[-1], tile.unrolled))
     along, vectors, numbers, live = tile.loop_of(phase), 0, 0, 1
@@ -289,8 +287,8 @@ def _loads(phase, tile):
 
 def _entries_at(steps):
     """Return the number of entries that loops with these steps and extents reach."""
-    found = {0}
+    entries = {0}
     for step, extent in steps:
         if step:
-            found = {n + i * step for n in found for i in range(extent)}
-    return len(found)
+            entries = {n + i * step for n in entries for i in range(extent)}
+    return len(entries)

@@ -97,17 +97,17 @@ class FusedMap(Instruction):
 
     ``steps`` are maps and reductions, ``rows`` the number of rows in a block.
     ``scratch_specs`` are shapes and dtypes of memory for blocks of intermediate
-    results; ``places`` has the number of the memory of each such buffer.
+    results; ``scratch_of`` has the number of the memory of each such buffer.
     """
 
-    __slots__ = ("steps", "rows", "scratch_specs", "places")
+    __slots__ = ("steps", "rows", "scratch_specs", "scratch_of")
     memory, is_pure, is_free = Memory.ASSIGNED, True, False
     has_effect = may_alias = False
 
-    def __init__(self, steps, operands, outputs, rows, scratch_specs, places):
+    def __init__(self, steps, operands, outputs, rows, scratch_specs, scratch_of):
         super().__init__(operands, steps[-1].node)
         self.steps, self.rows, self.outputs = steps, rows, tuple(outputs)
-        self.scratch_specs, self.places = scratch_specs, places
+        self.scratch_specs, self.scratch_of = scratch_specs, scratch_of
         for out in outputs:
             out.instruction = self
 
@@ -136,32 +136,32 @@ class FusedMap(Instruction):
         made = [i for i, step in enumerate(self.steps) if out in step.outputs]
         return reads[-1] <= made[0]
 
-    def verify(self, place_of, fail):
+    def verify(self, location_of, fail):
         """Check that each step reads the rows that it names.
 
         An operand that an output overwrites in place must be split into the same rows,
         and must not be read after that.
         """
-        places = {a: place_of(a) for a in (*self.operands, *self.outputs)}
+        locations = {a: location_of(a) for a in (*self.operands, *self.outputs)}
         for out in self.outputs:
             for array in self.operands:
-                a, b = places[array], places[out]
+                a, b = locations[array], locations[out]
                 if a[0] == b[0] and a[1] < b[2] and b[1] < a[2]:
                     if a != b or array.shape != out.shape:
                         fail(f"{out} overwrites parts of {array}")
-        holds = {}  # place -> the buffers that have their values there
+        holds = {}  # location -> the buffers that have their values there
         for array in self.operands:
-            holds.setdefault(places[array], []).append(array)
+            holds.setdefault(locations[array], []).append(array)
         for step in self.steps:
-            step.verify(place_of, fail)
+            step.verify(location_of, fail)
             for array in step.operands:
-                place = places.get(array, self.places.get(array))
-                if array not in holds.get(place, ()):
+                location = locations.get(array, self.scratch_of.get(array))
+                if array not in holds.get(location, ()):
                     fail(
-                        f"{array} is read from {place}, which already holds other rows"
+                        f"{array} is read from {location}, which already holds other rows"
                     )
             (out,) = step.outputs
-            holds[places.get(out, self.places.get(out))] = [out]
+            holds[locations.get(out, self.scratch_of.get(out))] = [out]
 
 
 class Reduce(_Computed):
@@ -250,13 +250,13 @@ def read_bounded(x, fill, index, shape, out=None):
     """Return an array of a shape: entries of ``x``, and ``fill`` where there are none."""
     out = array_module(type(x)).empty(shape, x.dtype) if out is None else out
     out[...] = fill
-    found = [
+    positions = [
         Index(*each).positions(n, extent)
         for each, n, extent in zip(index, x.shape, out.shape, strict=True)
     ]
-    places = [slice(r.start, r.stop, r.step) for r, _, _ in found]
-    entries = [slice(at, at + len(r) * step, step) for r, at, step in found]
-    out[tuple(places)] = x[tuple(entries)]
+    slices = [slice(r.start, r.stop, r.step) for r, _, _ in positions]
+    entries = [slice(at, at + len(r) * step, step) for r, at, step in positions]
+    out[tuple(slices)] = x[tuple(entries)]
     return out
 
 

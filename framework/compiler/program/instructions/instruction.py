@@ -117,7 +117,7 @@ class Instruction:
         """
         return True
 
-    def verify(self, place_of, fail):
+    def verify(self, location_of, fail):
         """Call ``fail`` with a description of each error, given the address of each buffer."""
 
     def __repr__(self):

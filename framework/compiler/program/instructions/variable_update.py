@@ -251,9 +251,9 @@ def _nodes_for(inner, inputs):
 
 def updates_in(graph):
     """Return the `VariableUpdate` calls of a graph and its regions."""
-    found = [node.call for node in graph.nodes if _is_update(node)]
+    updates = [node.call for node in graph.nodes if _is_update(node)]
     regions = [region for node in graph.nodes for region in node.regions]
-    return found + [update for region in regions for update in updates_in(region)]
+    return updates + [update for region in regions for update in updates_in(region)]
 
 
 def _is_update(node):

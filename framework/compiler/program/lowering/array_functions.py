@@ -57,7 +57,7 @@ def _product(builder, function, a, b, shape):
     if a.dtype != b.dtype or a.dtype.kind not in "fc":
         raise NotTraceable
     operands = (builder.buffer(a), builder.buffer(b))
-    return builder.made(Contract(function, operands, builder.node), shape, a.dtype)
+    return builder.emit(Contract(function, operands, builder.node), shape, a.dtype)
 
 
 # ------------------------------------------------------------------- reductions, copies
@@ -87,7 +87,7 @@ def join_into(*values, axis, out=None):
 
 def copy_array(builder, x):
     """Return a copy of an array in C order."""
-    return builder.made(Copy(copy_into, (x.buffer,), builder.node), x.shape, x.dtype)
+    return builder.emit(Copy(copy_into, (x.buffer,), builder.node), x.shape, x.dtype)
 
 
 def cast_to(builder, x, dtype):
@@ -95,7 +95,7 @@ def cast_to(builder, x, dtype):
     if x.dtype.kind == "c" or kind_of(dtype) not in "biufc":
         raise NotTraceable
     instruction = Map(cast, (x.buffer,), builder.node, {"dtype": dtype})
-    return builder.made(instruction, x.shape, dtype)
+    return builder.emit(instruction, x.shape, dtype)
 
 
 def _like(make):
@@ -200,7 +200,7 @@ def _concatenate(builder, arrays, axis=0):
     operands = [builder.buffer(x) for x in arrays]
     if len({a.dtype for a in operands}) > 1:
         raise NotTraceable
-    return builder.made(
+    return builder.emit(
         Copy(join_into, operands, builder.node, axis), tuple(shape), operands[0].dtype
     )
 

@@ -265,7 +265,7 @@ class Builder:
             return self.program.constant(np.asarray(x, dtype))
         raise NotTraceable
 
-    def made(self, instruction, shape, dtype):
+    def emit(self, instruction, shape, dtype):
         """Append an instruction; return its only output."""
         (buffer,) = self.program.append(instruction, (shape, dtype))
         return ArrayTracer(buffer, self, is_new=True)
@@ -277,22 +277,22 @@ class Builder:
     def view(self, function, x, shape, parameters):
         """Append a view of an array; return it."""
         x.is_viewed = True
-        view = self.made(
+        view = self.emit(
             View(function, x.buffer, parameters, self.node), shape, x.dtype
         )
         view.is_new, view.is_viewed = False, True
         return view
 
-    def into(self, out, made):
+    def into(self, out, result):
         """Return a result; if there is an ``out``, it refers to the result from here on."""
         if out is None:
-            return made
+            return result
         out = out[0] if type(out) is tuple else out
         if type(out) is not ArrayTracer or not out.is_new or out.is_viewed:
             raise NotTraceable
-        if not out.buffer.same_spec(made.buffer):
+        if not out.buffer.same_spec(result.buffer):
             raise NotTraceable
-        out.buffer = made.buffer
+        out.buffer = result.buffer
         return out
 
     def ufunc(self, ufunc, method, inputs, keywords):
@@ -301,10 +301,10 @@ class Builder:
         out, dtype = keywords.pop("out", None), keywords.pop("dtype", None)
         if method == "reduce" and type(inputs[0]) is ArrayTracer:
             axis, keepdims = keywords.pop("axis", 0), keywords.pop("keepdims", False)
-            made = self.reduce(ufunc, inputs[0], axis, dtype, None, keepdims)
+            result = self.reduce(ufunc, inputs[0], axis, dtype, None, keepdims)
             if keywords:
                 raise NotTraceable
-            return self.into(out, made)
+            return self.into(out, result)
         if keywords.get("casting") == "same_kind":
             del keywords["casting"]
         if method != "__call__" or keywords:
@@ -329,12 +329,12 @@ class Builder:
         """
         axes = self.memory_order(operands, shape)
         if axes is None:
-            return self.made(Map(function, operands, self.node), shape, dtype)
+            return self.emit(Map(function, operands, self.node), shape, dtype)
         back = tuple(sorted(range(len(axes)), key=axes.__getitem__))
         operands = [self._transposed_back(a, back) for a in operands]
         inner = tuple([shape[i] for i in back])
-        made = self.made(Map(function, operands, self.node), inner, dtype)
-        return ArrayTracer(made.transpose(axes).buffer, self, is_new=True)
+        result = self.emit(Map(function, operands, self.node), inner, dtype)
+        return ArrayTracer(result.transpose(axes).buffer, self, is_new=True)
 
     def memory_order(self, operands, shape):
         """Return the transposition of a map's result, None for C order.
@@ -346,13 +346,13 @@ class Builder:
             return None
         rank, order = len(shape), []
         for axis in reversed(range(rank)):  # from the inside out
-            place = len(order)
-            for i in reversed(range(place)):
+            position = len(order)
+            for i in reversed(range(position)):
                 outer = [_is_outer(a, axis, order[i], rank) for a in operands]
                 if True in outer:
                     break
-                place = i if False in outer else place
-            order.insert(place, axis)
+                position = i if False in outer else position
+            order.insert(position, axis)
         order = order[::-1]
         return tuple(map(order.index, range(rank))) if order != [*range(rank)] else None
 
@@ -386,7 +386,7 @@ class Builder:
         shape = [1 if i in gone else n for i, n in enumerate(x.shape)]
         if not keepdims:
             shape = [n for i, n in enumerate(x.shape) if i not in gone]
-        return self.into(out, self.made(instruction, tuple(shape), x.dtype))
+        return self.into(out, self.emit(instruction, tuple(shape), x.dtype))
 
 
 def _is_outer(buffer, axis, other, rank):
@@ -399,16 +399,16 @@ def _is_outer(buffer, axis, other, rank):
     pair = axis - lead, other - lead
     if min(pair) < 0 or 1 in [buffer.shape[i] for i in pair]:
         return None
-    made = buffer.instruction
-    if made and made.memory is Memory.ALLOCATED and not made.keeps_c_order:
+    maker = buffer.instruction
+    if maker and maker.memory is Memory.ALLOCATED and not maker.keeps_c_order:
         return None
-    places = permutation(buffer) or range(len(buffer.shape))
+    order = permutation(buffer) or range(len(buffer.shape))
     if buffer.is_constant and not buffer.is_view:
         strides = buffer.source.strides
         if 0 in [strides[i] for i in pair]:  # one entry, broadcast
             return None
-        places = [-abs(stride) for stride in strides]
-    return places[pair[0]] < places[pair[1]]
+        order = [-abs(stride) for stride in strides]
+    return order[pair[0]] < order[pair[1]]
 
 
 class LoopBuilder(Builder):
@@ -441,7 +441,7 @@ class LoopBuilder(Builder):
         if not hasattr(fill, "dtype"):
             fill = np.asarray(fill, x.dtype)
         instruction = BoundedRead((x, self.buffer(fill)), index, shape, self.node)
-        return self.made(instruction, tuple(shape), x.dtype)
+        return self.emit(instruction, tuple(shape), x.dtype)
 
     def unshaped(self, x):
         """Return the array behind a reshaped view, for functions of all entries."""

@@ -90,7 +90,7 @@ def _turned_input(builder, x, window):
         return x
     view = x.transpose()
     instruction = Copy(turned_copy, (view.buffer,), builder.node)
-    return builder.made(instruction, view.shape, x.dtype).transpose()
+    return builder.emit(instruction, view.shape, x.dtype).transpose()
 
 
 def _is_reversed(x):
@@ -112,11 +112,11 @@ def _contract(builder, function, x, y, size, shape, attributes, maps):
     space = builder.scratch((size,), x.dtype)
     operands = (x.buffer, y.buffer, space)
     instruction = Contract(function, operands, builder.node, attributes, maps)
-    return builder.made(instruction, shape, x.dtype)
+    return builder.emit(instruction, shape, x.dtype)
 
 
 def _maps(images, filters, attributes):
-    """Return ``(loops, images, filters, places)``, see `convolution_maps`."""
+    """Return ``(loops, images, filters, outputs)``, see `convolution_maps`."""
     *window, _, count = filters
     strides, dilations = attributes["strides"], attributes["dilations"]
     padding, groups = attributes["padding"], attributes["groups"]
@@ -145,8 +145,8 @@ def lower_convolution(builder, input, filters, **attributes):
     shape = (count, *counts[::-1], input.shape[0])
 
     def maps():
-        found = _maps(input.shape, filters.shape, attributes)
-        loops, of_input, of_filters, out = found
+        all_maps = _maps(input.shape, filters.shape, attributes)
+        loops, of_input, of_filters, out = all_maps
         return IndexMaps(loops, (of_input, of_filters), out[::-1])
 
     made = _contract(
@@ -165,8 +165,8 @@ def lower_input_gradient(builder, g, filters, *, size, **attributes):
     shape = (channels, *size[::-1], g.shape[0])
 
     def maps():
-        loops, of_images, of_filters, places = _maps(images, filters.shape, attributes)
-        return IndexMaps(loops, (places, of_filters), of_images[::-1])
+        loops, of_images, of_filters, of_out = _maps(images, filters.shape, attributes)
+        return IndexMaps(loops, (of_out, of_filters), of_images[::-1])
 
     made = _contract(
         builder, run_input_gradient, g, filters, space, shape, {**attributes, "size": size},
@@ -186,8 +186,8 @@ def lower_filter_gradient(builder, input, g, *, window, **attributes):
     size += group_columns_size(input.shape, shape, **attributes)
 
     def maps():
-        loops, of_images, of_filters, places = _maps(input.shape, shape, attributes)
-        return IndexMaps(loops, (of_images, places), of_filters)
+        loops, of_images, of_filters, of_out = _maps(input.shape, shape, attributes)
+        return IndexMaps(loops, (of_images, of_out), of_filters)
 
     return _contract(
         builder, run_filter_gradient, input, g, size, shape,
@@ -219,8 +219,8 @@ def lower_windows(builder, *arrays, axis, size, stride, padding, dilation, **key
     if {len(x.shape) for x in arrays} != {len(out.shape)} or 0 in out.shape:
         raise NotTraceable
     if op in (window_max_p.primitive, window_mean_p.primitive):
-        count, found = taps(like.shape[axis], *window)
-        if is_everywhere(found, count):
+        count, slices = taps(like.shape[axis], *window)
+        if is_everywhere(slices, count):
             raise NotTraceable
     axis, axes, arrays = _in_memory_order(like, axis, *arrays)
     keywords |= dict(size=size, stride=stride, padding=padding, dilation=dilation)
@@ -232,7 +232,7 @@ def lower_windows(builder, *arrays, axis, size, stride, padding, dilation, **key
         op.kernels.plain(np.ndarray), operands, builder.node, {"axis": axis, **keywords},
         op.new_memory,
     )  # fmt: skip
-    return builder.made(instruction, tuple(shape), arrays[0].dtype).transpose(axes)
+    return builder.emit(instruction, tuple(shape), arrays[0].dtype).transpose(axes)
 
 
 def with_nan(total, bias, input, out=None, *, windows, axes):
@@ -256,7 +256,7 @@ def lower_add_to_maxima(builder, maxima, bias, input, *, windows):
     keywords = {"windows": windows, "axes": order}
     operands = (inner, bias.buffer, input.buffer)
     instruction = Routine(with_nan, operands, builder.node, keywords, in_place=0)
-    made = builder.made(instruction, inner.shape, inner.dtype)
+    made = builder.emit(instruction, inner.shape, inner.dtype)
     return made if axes is None else made.transpose(axes)
 
 
@@ -317,25 +317,25 @@ def lower_contraction(builder, x, y, **attributes):
     if x.dtype.char not in "fd":
         raise NotTraceable
     roles = _ROLES[op]
-    images, filters, places = [(x.shape, y.shape, out.shape)[i] for i in roles]
+    images, filters, outputs = [(x.shape, y.shape, out.shape)[i] for i in roles]
     if not math.prod(out.shape):
         raise NotTraceable
-    if _is_large_product(images, filters, places, attributes):
+    if _is_large_product(images, filters, outputs, attributes):
         return _product(op, x, y, out.shape)
     shape = out.shape
     if len(shape) == 3:
         x, y, shape, attributes = _as_images(op, x, y, shape, attributes)
-        images, filters, places = [(x.shape, y.shape, shape)[i] for i in roles]
-    loops, *found = _maps(images, filters, attributes)
-    maps = dict(zip(roles, found))
+        images, filters, outputs = [(x.shape, y.shape, shape)[i] for i in roles]
+    loops, *by_role = _maps(images, filters, attributes)
+    maps = dict(zip(roles, by_role))
     maps = IndexMaps(tuple(loops), (maps[0], maps[1]), maps[2])
     instruction = Contract(
         _IN_C_ORDER[op], (x.buffer, y.buffer), builder.node, attributes, lambda: maps
     )  # fmt: skip
-    return builder.made(instruction, shape, x.dtype).reshape(out.shape)
+    return builder.emit(instruction, shape, x.dtype).reshape(out.shape)
 
 
-# op -> the numbers of images, filters and places among its inputs and its output
+# op -> the numbers of images, filters and outputs among its inputs and its output
 _ROLES = {
     convolve.primitive: (0, 1, 2),
     input_gradient.primitive: (2, 1, 0),
@@ -344,13 +344,13 @@ _ROLES = {
 _IN_C_ORDER = {op: _in_c_order(op) for op in _ROLES}
 
 
-def _is_large_product(images, filters, places, attributes):
+def _is_large_product(images, filters, outputs, attributes):
     """Return whether this is a matrix product for which packing panels is fastest."""
     return (
         math.prod(filters) > LARGE
         and set(filters[:-2]) == set(attributes["strides"]) == {1}
         and attributes["groups"] == 1
-        and images[:-1] == places[:-1]
+        and images[:-1] == outputs[:-1]
     )
 
 

@@ -64,7 +64,7 @@ def lower_clip_by_norm(builder, t, clip_norm, axes):
         raise NotTraceable
     operands = (t.buffer, clip_norm.buffer)
     instruction = Routine(limited, operands, builder.node, in_place=0)
-    return builder.made(instruction, t.shape, t.dtype)
+    return builder.emit(instruction, t.shape, t.dtype)
 
 
 def lower_concat(builder, *values, axis):
@@ -75,7 +75,7 @@ def lower_concat(builder, *values, axis):
     shape[axis] = sum([v.shape[axis] for v in values])
     operands = [v.buffer for v in values]
     instruction = Copy(join_into, operands, builder.node, axis)
-    return builder.made(instruction, tuple(shape), values[0].dtype)
+    return builder.emit(instruction, tuple(shape), values[0].dtype)
 
 
 def lower_gelu(builder, x):
@@ -147,14 +147,14 @@ def lower_pad(builder, tensor, constant_values, paddings):
 
 
 def lower_scatter_index(builder, g, shape, index):
-    """Read ``g`` at the places that the index selects, and zeros elsewhere."""
-    places = _selected(shape, index)
-    if math.prod(map(len, places)) != g.size:  # NumPy broadcasts
+    """Read ``g`` at the positions that the index selects, and zeros elsewhere."""
+    ranges = _selected(shape, index)
+    if math.prod(map(len, ranges)) != g.size:  # NumPy broadcasts
         raise NotTraceable
-    turns = [slice(None, None, -1 if each.step < 0 else 1) for each in places]
-    places = [each if each.step > 0 else each[::-1] for each in places]
-    indices = [Index(1, -each.start, each.step) for each in places]
-    part = g.reshape([len(each) for each in places])[tuple(turns)]
+    turns = [slice(None, None, -1 if each.step < 0 else 1) for each in ranges]
+    ranges = [each if each.step > 0 else each[::-1] for each in ranges]
+    indices = [Index(1, -each.start, each.step) for each in ranges]
+    part = g.reshape([len(each) for each in ranges])[tuple(turns)]
     return builder.read(part, 0, dict(enumerate(zip(indices, shape))))
 
 

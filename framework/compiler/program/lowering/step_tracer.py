@@ -53,16 +53,16 @@ class StepMemory:
         return self.parts[ahead]
 
     def read(self, ahead, start, stop):
-        found = []
+        parts = []
         for a, b, value in self.row(ahead):
             low, high = max(a, start), min(b, stop)
             if low < high:
                 value = self.trace.current(value)
                 whole = (low, high) == (a, b)
-                found.append(value if whole else value[..., low - a : high - a])
-        if len(found) == 1:
-            return found[0]
-        return np.concatenate(found, axis=-1)
+                parts.append(value if whole else value[..., low - a : high - a])
+        if len(parts) == 1:
+            return parts[0]
+        return np.concatenate(parts, axis=-1)
 
     def write(self, ahead, start, stop, value):
         size = self.shape[-1]
@@ -271,24 +271,24 @@ class _StepModule:
             raise NotTraceable
         return getattr(np, name)
 
-    def _made(self, shape, dtype, initial=None):
+    def _new(self, shape, dtype, initial=None):
         return Part(StepMemory(self.trace, shape, dtype, initial))
 
     def empty(self, shape, dtype):
-        return self._made(shape, dtype)
+        return self._new(shape, dtype)
 
     def empty_like(self, x):
-        return self._made(x.shape, x.dtype)
+        return self._new(x.shape, x.dtype)
 
     def zeros(self, shape, dtype):
         if np.ndim(shape) == 0 or len(shape) == 1:
             return np.zeros(shape, dtype)
-        return self._made(shape, dtype, 0)
+        return self._new(shape, dtype, 0)
 
     def array(self, x, order="C"):
         if not x.memory.timed or x.ahead is not None:
             raise NotTraceable
-        return self._made(x.shape, x.dtype, x.memory)
+        return self._new(x.shape, x.dtype, x.memory)
 
     def ascontiguousarray(self, x):
         return x  # products take matrices as they lie

@@ -43,8 +43,8 @@ class _Windows:
         self.dilation = dilation
         if not 0 < size <= MOST or stride > MOST or not extent or not self.count:
             raise NotTraceable
-        _, found = taps(extent, size, stride, padding, dilation)
-        self.is_everywhere = len(found) == size and is_everywhere(found, self.count)
+        _, slices = taps(extent, size, stride, padding, dilation)
+        self.is_everywhere = len(slices) == size and is_everywhere(slices, self.count)
         self.shares = shares_of(extent, size, stride, padding, dilation)
 
     def read(self, x, index, extent, fill=0):
@@ -153,12 +153,12 @@ def _spread_to_halves(windows, g, input):
     """Give each cotangent to the larger entry of two; to the second if unordered."""
     pairs = [slice(tap, 2 * windows.count, 2) for tap in (0, 1)]
     pairs = [input[at(windows.axis, each)] for each in pairs]
-    zero, found = np.zeros((), g.dtype), []
+    zero, choices = np.zeros((), g.dtype), []
     for tap in (0, 1):
         first, second = [windows.window(each, tap) for each in pairs]
         kept, wins = windows.window(g, tap), first >= second
-        found.append(np.where(wins, *((zero, kept) if tap else (kept, zero))))
-    return np.where(windows.window(windows.ones(windows.count), 0), *found)
+        choices.append(np.where(wins, *((zero, kept) if tap else (kept, zero))))
+    return np.where(windows.window(windows.ones(windows.count), 0), *choices)
 
 
 def _first_taps(windows, input, maxima):

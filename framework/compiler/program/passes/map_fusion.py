@@ -37,18 +37,18 @@ def buffers_in_other_order(program):
     Kernels choose the order of their outputs, and maps preserve the order of their
     operands.
     """
-    found = set()
+    unordered = set()
     for instruction in program.instructions:
         if instruction.memory is Memory.ALLOCATED:
-            plain = [_is_in_c_order(a, found) for a in instruction.operands]
+            plain = [_is_in_c_order(a, unordered) for a in instruction.operands]
             if not instruction.keeps_c_order or not all(plain):
-                found.update([out.base for out in instruction.outputs])
+                unordered.update([out.base for out in instruction.outputs])
         elif instruction.broadcasts and len(instruction.outputs[0].shape) > 1:
             (out,) = instruction.outputs
             full = [a for a in instruction.operands if a.shape == out.shape]
-            if any([a.base in found for a in full]):
-                found.add(out)
-    return found
+            if any([a.base in unordered for a in full]):
+                unordered.add(out)
+    return unordered
 
 
 def _is_in_c_order(buffer, others):
@@ -143,8 +143,8 @@ def _fused(program, chain, later):
     largest = max([a.nbytes for step in chain for a in (*step.operands, *step.outputs)])
     # The rows of the largest array have `Limits.row_block_bytes`.
     rows = max(1, min(height, program.limits.row_block_bytes * height // largest))
-    places, specs = _scratch(chain, outputs, rows)
-    return FusedMap(chain, operands, outputs, rows, specs, places)
+    scratch_of, specs = _scratch(chain, outputs, rows)
+    return FusedMap(chain, operands, outputs, rows, specs, scratch_of)
 
 
 def _scratch(chain, outputs, rows):
@@ -152,7 +152,7 @@ def _scratch(chain, outputs, rows):
 
     Returns the number of the memory of each such buffer, and the specs of the memory.
     """
-    places, specs, free = {}, [], []  # free: numbers of memory that holds nothing
+    scratch_of, specs, free = {}, [], []  # free: numbers of memory that holds nothing
     left = {}  # buffer -> the number of reads to come
     for step in chain:
         for a in step.operands:
@@ -161,15 +161,17 @@ def _scratch(chain, outputs, rows):
         (out,) = step.outputs
         for a in step.operands:
             left[a] -= 1
-        over = [a for a in dict.fromkeys(step.operands) if a in places and not left[a]]
+        over = [
+            a for a in dict.fromkeys(step.operands) if a in scratch_of and not left[a]
+        ]
         if out not in outputs:
             spec = (rows, *out.shape[1:]), out.dtype
-            fitting = [places[a] for a in over] + free
+            fitting = [scratch_of[a] for a in over] + free
             fitting = [n for n in fitting if specs[n] == spec]
             if not fitting:
                 fitting = [len(specs)]
                 specs.append(spec)
-            places[out] = fitting[0]
+            scratch_of[out] = fitting[0]
             free = [n for n in free if n != fitting[0]]
-        free += [places[a] for a in over if places[a] != places.get(out)]
-    return places, specs
+        free += [scratch_of[a] for a in over if scratch_of[a] != scratch_of.get(out)]
+    return scratch_of, specs

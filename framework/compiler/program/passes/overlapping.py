@@ -68,9 +68,9 @@ def _buckets(instructions, limit):
 
     def close():
         group.reverse()
-        found = _packed(group, limit, fence)
-        buckets.extend(found)
-        order.extend([m.node for bucket in found for m in bucket.members])
+        packed = _packed(group, limit, fence)
+        buckets.extend(packed)
+        order.extend([m.node for bucket in packed for m in bucket.members])
         group.clear()
         tainted.clear()
 

@@ -68,23 +68,23 @@ class _Region:
         between = instructions[self.last : first]
         if any([each.is_barrier for each in between]):
             return
-        made, again = {}, []
+        made, copies = {}, []
         for i in self.readers:
             for a in instructions[i].operands:
                 if a in self.values and self.is_large(a):
-                    self.make(a, made, again)
+                    self.make(a, made, copies)
             instructions[i].substitute(made)
         self.program.instructions = [
             *instructions[:first],
-            *again,
+            *copies,
             *instructions[first:],
         ]
 
     def is_large(self, buffer):
         return buffer.base.size * self.program.limits.again_ratio > self.size
 
-    def make(self, buffer, made, again):
-        """Append to ``again`` the instructions that compute a value, as mapped by ``made``."""
+    def make(self, buffer, made, copies):
+        """Append to ``copies`` the instructions that compute a value, as mapped by ``made``."""
         stack = [buffer]
         while stack:
             current = stack[-1]
@@ -101,5 +101,5 @@ class _Region:
             twin = copy.copy(maker)
             twin.operands = tuple([made.get(a, a) for a in maker.operands])
             (out,) = self.program.append(twin, (current.shape, current.dtype))
-            again.append(self.program.instructions.pop())
+            copies.append(self.program.instructions.pop())
             made[current] = out

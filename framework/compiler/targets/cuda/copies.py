@@ -16,15 +16,15 @@ THREADS, ALIGNMENT = 256, 16
 def copies(xp, arrays):
     """Return copies of arrays of the module ``xp``, in C order."""
     flats = _flats(arrays)
-    found = [_part(array, flats.get(id(array.base))) for array in arrays]
-    rest = [i for i, copy in enumerate(found) if copy is None]
+    parts = [_part(array, flats.get(id(array.base))) for array in arrays]
+    rest = [i for i, copy in enumerate(parts) if copy is None]
     small = [i for i in rest if _is_small(arrays[i])]
     made = _small_copies(xp, [arrays[i] for i in small]) if small else ()
     for i, copy in zip(small, made):
-        found[i] = copy
+        parts[i] = copy
     return [
         array.copy(order="C") if copy is None else copy
-        for array, copy in zip(arrays, found)
+        for array, copy in zip(arrays, parts)
     ]
 
 

@@ -22,11 +22,11 @@ def find_host_values(program):
 
     They are ``program.on_host``, and their outputs get `Kind.HOST`.
     """
-    program.on_host = found = set()
+    program.on_host = on_host = set()
     for each in program.instructions:
         if not _is_on_host(each):
             continue
-        found.add(each)
+        on_host.add(each)
         for out in each.outputs:
             out.kind = Kind.HOST
         if isinstance(each, Opaque) and each.node.op is not None:
@@ -68,10 +68,10 @@ def _is_known(buffer):
 
 def _needed(draw, on_host):
     """A draw, and the instructions on the host that compute its operands."""
-    found, pending = set(), [draw]
+    needed, pending = set(), [draw]
     while pending:
         each = pending.pop()
-        found.add(each)
+        needed.add(each)
         makers = [a.instruction for a in each.operands]
-        pending += [m for m in makers if m in on_host and m not in found]
-    return found
+        pending += [m for m in makers if m in on_host and m not in needed]
+    return needed

@@ -16,7 +16,7 @@ from tapewright.core.dtypes import is_bfloat16
 
 from ...program.instructions.kernel import Kernel
 
-# The key of the place of an int32: 0, or the number of the first failure of a replay.
+# The key of the position of an int32: 0, or the number of the first failure of a replay.
 STATUS = "status"
 
 _TYPES = {"f2": "half_bits", "f4": "float", "f8": "double", "b1": "boolean"}
@@ -48,9 +48,9 @@ def half_name(dtype):
 
 
 class Parameter(NamedTuple):
-    """An address: its ``place``, the dtype of the entries, and whether it is written."""
+    """An address: its ``position``, the dtype of the entries, and whether it is written."""
 
-    place: int
+    position: int
     dtype: object
     is_written: bool
 
@@ -59,7 +59,7 @@ class Launch(NamedTuple):
     """A function of CUDA C over ``grid`` blocks of ``block`` threads, both ``(x, y, z)``.
 
     ``body`` is the code of the function, in which parameter ``i`` is ``p<i>``. No two
-    parameters have the same place.
+    parameters have the same position.
     """
 
     body: str
@@ -74,8 +74,8 @@ class Launch(NamedTuple):
         return f"k{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"
 
     def enqueue(self, functions, addresses, stream):
-        """Launch it in ``stream``, the current one; ``addresses`` is indexed by place."""
-        arguments = tuple([addresses[p.place] for p in self.parameters])
+        """Launch it in ``stream``, the current one; ``addresses`` is indexed by position."""
+        arguments = tuple([addresses[p.position] for p in self.parameters])
         functions[self.name](self.grid, self.block, arguments)
 
 
@@ -98,7 +98,7 @@ class CudaKernel(Kernel):
     ``takes_views``: operands need not be in C order.
 
     If it ``can_fail`` and values are invalid, the steps write ``number``, which the
-    executable sets, to the place ``addresses[STATUS]`` if it contains 0, by ``atomicCAS``.
+    executable sets, to the position ``addresses[STATUS]`` if it contains 0, by ``atomicCAS``.
     Then nothing is stored in variables.
     """
 

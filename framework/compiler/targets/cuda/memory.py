@@ -37,13 +37,13 @@ class MemoryPlan:
         self.constants, self.workspace = {}, 0
 
     def keep(self, buffer):
-        """Assign a place in static memory to a buffer."""
+        """Assign an offset in static memory to a buffer."""
         if buffer not in self.static:
             self.static[buffer] = self.static_size
             self.static_size += -(-buffer.nbytes // ALIGNMENT) * ALIGNMENT
 
     def number(self, root, nbytes):
-        """Assign a place among the numbers to a host value."""
+        """Assign an offset among the numbers to a host value."""
         if root not in self.numbers:
             self.numbers[root] = self.numbers_size
             self.numbers_size += -(-nbytes // WORD) * WORD
@@ -106,9 +106,9 @@ class DeviceInstance(Instance):
     # --- commits
 
     def replacement(self, instruction):
-        found = super().replacement(instruction)
-        if found is not None or instruction is not self.last:
-            return found
+        kernel = super().replacement(instruction)
+        if kernel is not None or instruction is not self.last:
+            return kernel
         regions = [_LastRegion(each, self) for each in self.regions[instruction]]
         return instruction.node.kernel(regions, **instruction.settings)
 

@@ -32,7 +32,7 @@ class _Function:
         self.nest, self.geometry, self.addresses = nest, nest.geometry, addresses
         self.lines, self.depth, self.names = [], 1, {}
         self.numbers, self.slots = itertools.count(), 0
-        self.parameters = {}  # place -> its parameter
+        self.parameters = {}  # position -> its parameter
         for a in dict.fromkeys([*nest.operands, *nest.outputs]):
             self.declare(addresses[a], a.dtype, a in nest.outputs)
         is_wide = _largest_index(nest) >= nest.limits.wide_index
@@ -41,13 +41,13 @@ class _Function:
         self.member, self.members = f"threadIdx.{own}", f"blockDim.{own}"
         self.lane, self.lanes = f"threadIdx.{other}", f"blockDim.{other}"
 
-    def declare(self, place, dtype, is_written):
+    def declare(self, position, dtype, is_written):
         """Add a parameter; arrays that share memory share one."""
-        known = self.parameters.get(place, Parameter(place, dtype, False))
+        known = self.parameters.get(position, Parameter(position, dtype, False))
         if known.dtype != dtype:
-            raise InternalError(f"{known.dtype} and {dtype} share a place")
+            raise InternalError(f"{known.dtype} and {dtype} share an address")
         written = known.is_written or is_written
-        self.parameters[place] = known._replace(is_written=written)
+        self.parameters[position] = known._replace(is_written=written)
 
     def launch(self):
         self.for_each_team()
@@ -147,14 +147,14 @@ class _Function:
 
     def within(self, bounds):
         """The condition that indices are in their ranges."""
-        found = []
+        conditions = []
         for axis, bound in bounds:
             name, stop = axis.name, bound[-1] + 1
-            found += [f"{name} >= {bound.start}"] * (bound.start > 0)
-            found += [f"{name} < {stop}"] * (stop < axis.extent)
+            conditions += [f"{name} >= {bound.start}"] * (bound.start > 0)
+            conditions += [f"{name} < {stop}"] * (stop < axis.extent)
             if bound.step > 1:
-                found.append(f"({name} - {bound.start}) % {bound.step} == 0")
-        return " && ".join(found) or "1"
+                conditions.append(f"({name} - {bound.start}) % {bound.step} == 0")
+        return " && ".join(conditions) or "1"
 
     def load(self, each):
         text = self.entry(each.access)

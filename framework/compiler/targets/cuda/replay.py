@@ -93,17 +93,17 @@ class Replay:
     def _graph(self, inputs, stored):
         """Return the graph for the current addresses of inputs and variables."""
         graph, self.graph = self.graph, None  # until all addresses are known
-        found = self._find_flats() or graph is None
+        changed = self._find_flats() or graph is None
         while True:
             change = changes[0]
             for number, root, offset in self.free:
                 is_input = root.kind == "input"
                 start = inputs[root.key] if is_input else stored.address(root)
-                found = found or self.addresses[number] != start + offset
+                changed = changed or self.addresses[number] != start + offset
                 self.addresses[number] = start + offset
             if change is changes[0]:  # no other thread has changed variables meanwhile
                 break
-        self.graph = self._graph_of_addresses() if found else graph
+        self.graph = self._graph_of_addresses() if changed else graph
         return self.graph
 
     def _graph_of_addresses(self):

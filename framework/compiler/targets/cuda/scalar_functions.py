@@ -181,7 +181,7 @@ def _from_table(name, args, dtype, output):
     if dtype.str[1:] == "f2" and name == "nextafter":
         expression = "nextafter_half({0}, {1})"
     size = max(4, dtype.itemsize)
-    found = expression.format(
+    text = expression.format(
         *args,
         T=register_type(dtype),
         F="" if dtype.itemsize == 8 else "f",
@@ -191,8 +191,8 @@ def _from_table(name, args, dtype, output):
         N="int" if size == 4 else "long",
     )
     if dtype.kind == "f" and output.kind == "f" and name not in _EXACT:
-        return _rounded(found, dtype)
-    return found
+        return _rounded(text, dtype)
+    return text
 
 
 _COMPARISONS = {

@@ -129,24 +129,24 @@ class CudaSegment:
     @property
     def stores(self):
         """The variables that are stored to, without duplicates."""
-        found = [e.variable for e in self.instructions if type(e) is StoreKernel]
-        return list({id(v): v for v in found}.values())
+        variables = [e.variable for e in self.instructions if type(e) is StoreKernel]
+        return list({id(v): v for v in variables}.values())
 
     # --- stores
 
     def _store(self, store, may_have_failed):
         """Copy together with earlier stores, unless that overwrites one of their operands."""
         pair = store.pair(self.addresses)
-        touched = {self._owner_of(place) for place in pair[:2]}
+        touched = {self._owner_of(position) for position in pair[:2]}
         if not self._copied.isdisjoint(touched):
             self._flush(may_have_failed)
         self._pairs.append(pair)
         self._copied |= touched
         self._stored[id(store.variable)] = store.root
 
-    def _owner_of(self, place):
-        """Return a key of the memory of ``place``: a variable may be overwritten in place."""
-        root, offset = self.addresses.where[place]
+    def _owner_of(self, position):
+        """Return a key of the memory at a position: a variable may be overwritten in place."""
+        root, offset = self.addresses.where[position]
         return id(root.key) if root.kind in ("variable", "stored") else (root, offset)
 
     def _flush(self, may_have_failed):

@@ -97,10 +97,10 @@ def _text(name, seconds):
 def _read(content):
     """Return the name in a file, or None."""
     try:
-        found = json.loads(content or b"null")
+        note = json.loads(content or b"null")
     except (ValueError, RecursionError):
         return None
-    name = found.get("fastest") if isinstance(found, dict) else None
+    name = note.get("fastest") if isinstance(note, dict) else None
     return name if isinstance(name, str) else None
 
 

@@ -93,7 +93,9 @@ class _Writer(SegmentWriter):
     def write_segment(self, segment, before):
         args = ", ".join([self.argument(key) for key in segment.arrays])
         call = self.source.bind("native_", PerInstance(lambda *_: segment.function))
-        again = self.source.bind("again_", PerInstance(lambda *_: segment.again))
+        again = self.source.bind(
+            "again_", PerInstance(lambda *_: segment.run_with_copies)
+        )
         tag = segment.instructions[0]
         self.source.emit(f"error = {call}({args})", tag)
         with self.source.block("if error is not None:", tag):

@@ -37,31 +37,33 @@ def overwrite_variables(program):
     # An update may move variables that it does not write: those beside its own in memory.
     if any([type(each) is Update for each in program.instructions]):
         return
-    readers, values, found = program.readers(), {}, {}
+    readers, values, overwritten = program.readers(), {}, {}
     for each in program.instructions:
         if type(each) is LoadVariable:
             values.setdefault(id(each.variable), []).append(each.outputs[0])
     results = set(program.outputs)
     for nest in reversed(program.instructions):
         after = [e for out in nest.outputs for e in readers.get(out, ())]
-        is_last = all([type(e) is StoreVariable or e in found for e in after])
+        is_last = all([type(e) is StoreVariable or e in overwritten for e in after])
         if type(nest) is LoopNest and is_last and results.isdisjoint(nest.outputs):
-            found[nest] = _overwriting(nest, readers, values)
+            overwritten[nest] = _overwriting(nest, readers, values)
     kept = {a.base for e in program.instructions for a in e.kept}
     kept.update([a.base for a in program.outputs])
-    for nest, pairs in found.items():
-        others = {a.base for each in found if each is not nest for a in each.reads}
+    for nest, pairs in overwritten.items():
+        others = {
+            a.base for each in overwritten if each is not nest for a in each.reads
+        }
         for out, (_, old) in [*pairs.items()]:
             if old in kept or old in others:
                 del pairs[out]
-    if any(found.values()):
+    if any(overwritten.values()):
 
         def position(each):
-            return 2 if type(each) in (StoreVariable, Update) else each in found
+            return 2 if type(each) in (StoreVariable, Update) else each in overwritten
 
         program.instructions.sort(key=position)  # assignments come last
-        order = [each for each in program.instructions if each in found]
-        program.in_place = {each: found[each] for each in order}
+        order = [each for each in program.instructions if each in overwritten]
+        program.in_place = {each: overwritten[each] for each in order}
 
 
 def _overwriting(nest, readers, values):
@@ -91,9 +93,9 @@ class CommitCall:
     @classmethod
     def of(cls, segment, olds):
         """Return it for the buffers of old values, a dict to their variables."""
-        places = [(n, key) for n, key in enumerate(segment.arrays) if key in olds]
-        specs = [(key.shape, key.dtype) for _, key in places]
-        return cls(segment, [olds[k] for _, k in places], [n for n, _ in places], specs)
+        pairs = [(n, key) for n, key in enumerate(segment.arrays) if key in olds]
+        specs = [(key.shape, key.dtype) for _, key in pairs]
+        return cls(segment, [olds[k] for _, k in pairs], [n for n, _ in pairs], specs)
 
     def __call__(self, *arguments):
         """Return a step; None stands for the arrays of variables."""
@@ -167,8 +169,8 @@ def _references_alone():
     spec = variable._array.shape, variable._array.dtype
     segment = SimpleNamespace(function=print)  # which is not called
     CommitCall(segment, [variable], [0], [spec])(None).add_to(change)
-    (found,) = map(references, change.watched)
-    return found
+    (counts,) = map(references, change.watched)
+    return counts
 
 
 _ALONE = None

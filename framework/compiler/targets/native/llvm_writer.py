@@ -337,10 +337,10 @@ class Writer:
             f"  {index} = phi i64 [ {start.text}, %{entered} ], [ {after}, %{latch} ]",
         ]
         phis = [IRValue(self, x.dtype, f"%{self.fresh()}") for x in carried]
-        place, values = f"  ; values that {head} carries", list(phis)
-        above = len(self.lines)  # as many lines precede the place, or more by then
+        marker, values = f"  ; values that {head} carries", list(phis)
+        above = len(self.lines)  # as many lines precede the marker, or more by then
         if carried:
-            self.lines.append(place)
+            self.lines.append(marker)
         index = IRValue(self, np.int64, index)
         self.branch(index < stop, body, done)
         self.begin(body)
@@ -353,7 +353,7 @@ class Writer:
         ]
         self.begin(done)
         if carried:
-            at = self.lines.index(place, above)
+            at = self.lines.index(marker, above)
             self.lines[at : at + 1] = [
                 f"  {phi.text} = phi {llvm_type(phi.dtype)} "
                 f"[ {first.text}, %{entered} ], [ {last.text}, %{latch} ]"
@@ -426,10 +426,10 @@ class Writer:
 
     def argument(self, value):
         """A `Size` or `Symbol` as a 64-bit integer."""
-        found = [n for n, each in enumerate(self.used_arguments) if each is value]
-        if not found:
+        numbers = [n for n, each in enumerate(self.used_arguments) if each is value]
+        if not numbers:
             self.used_arguments.append(value)
-        number = found[0] if found else len(self.used_arguments) - 1
+        number = numbers[0] if numbers else len(self.used_arguments) - 1
         return IRValue(self, np.int64, f"%size{number}")
 
     def index(self, n):
@@ -580,9 +580,9 @@ class Writer:
 
     def shuffle(self, a, b, order):
         """Select entries of two vectors by index; ``b``'s entries follow ``a``'s."""
-        kind, places = llvm_type(a.dtype), ", ".join([f"i32 {i}" for i in order])
+        kind, mask = llvm_type(a.dtype), ", ".join([f"i32 {i}" for i in order])
         operands = f"{kind} {a.text}, {kind} {b.text}"
-        text = f"shufflevector {operands}, <{len(order)} x i32> <{places}>"
+        text = f"shufflevector {operands}, <{len(order)} x i32> <{mask}>"
         return self.assigned((a.dtype.base, len(order)), text)
 
     def first_lanes(self, count, lanes):

@@ -28,28 +28,30 @@ LONG = 64  # statements of a function whose short loops are not unrolled
 _REDUCTIONS = {"add": "add", "multiply": "mul"}
 
 
-def write_nest(writer, nest, name, places, open_axis=None, extent_at=None):
+def write_nest(writer, nest, name, index_of, open_axis=None, extent_at=None):
     """Write the functions of a nest.
 
     ``void name(ptr context, i64 block)`` runs one block, ``void name.finish(ptr
     context)`` the statements after all blocks, if there are any. ``context`` points to
-    the addresses of the arrays; ``places`` maps each array to the number of its
+    the addresses of the arrays; ``index_of`` maps each array to the number of its
     address, which arrays that share memory share. The extent of ``open_axis`` is read
     at index ``extent_at``.
     """
-    numbers = list(dict.fromkeys([places[a] for a in (*nest.operands, *nest.outputs)]))
+    numbers = list(
+        dict.fromkeys([index_of[a] for a in (*nest.operands, *nest.outputs)])
+    )
     if open_axis is not None:
         numbers.append(extent_at)
-    _Function(writer, nest, places, numbers, open_axis).write(name, nest.body, True)
+    _Function(writer, nest, index_of, numbers, open_axis).write(name, nest.body, True)
     if nest.finish:
-        _Function(writer, nest, places, numbers).write(
+        _Function(writer, nest, index_of, numbers).write(
             f"{name}.finish", nest.finish, False
         )
 
 
 class _Function:
-    def __init__(self, writer, nest, places, numbers, open_axis=None):
-        self.writer, self.nest, self.places = writer, nest, places
+    def __init__(self, writer, nest, index_of, numbers, open_axis=None):
+        self.writer, self.nest, self.index_of = writer, nest, index_of
         self.numbers, self.open_axis, self.extent = numbers, open_axis, None
         self.pointers, self.values = {}, {}
         self.indices = {}  # axis -> its index, and the start of its strip
@@ -179,7 +181,7 @@ class _Function:
                 term = writer.select(self.is_within({axis: bounds[axis]}), term, 0)
             term = term if stride == 1 else term * stride
             index = term if index.text == "0" else index + term
-        pointer = self.pointers[array if local else self.places[array]]
+        pointer = self.pointers[array if local else self.index_of[array]]
         return writer.at(pointer, index, array.dtype)
 
     def position(self, index, bound):
@@ -189,14 +191,14 @@ class _Function:
 
     def is_within(self, bounds):
         """Return whether all indices are in their ranges."""
-        found = []
+        conditions = []
         for axis, bound in dict(bounds).items():
             own, _ = self.indices[axis]
-            found += [own >= bound.start, own < bound.stop]
+            conditions += [own >= bound.start, own < bound.stop]
             if bound.step > 1:
                 position = self.position(own, bound)
-                found.append(position * bound.step + bound.start == own)
-        return functools.reduce(operator.and_, found)
+                conditions.append(position * bound.step + bound.start == own)
+        return functools.reduce(operator.and_, conditions)
 
     def load(self, load):
         access, dtype = load.access, load.access.array.dtype

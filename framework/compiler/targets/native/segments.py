@@ -47,15 +47,15 @@ class _Nest:
     def __init__(self, nest):
         self.nest, self.work = nest, nest.work * nest.blocks.extent
 
-    def code_key(self, places):
+    def code_key(self, index_of):
         nest = self.nest
-        arrays = {a: f"@{n} {a.dtype}" for a, n in places.items()}
-        used = [places[a] for a in (*nest.operands, *nest.outputs)]
+        arrays = {a: f"@{n} {a.dtype}" for a, n in index_of.items()}
+        used = [index_of[a] for a in (*nest.operands, *nest.outputs)]
         parts = nest.blocks, nest.grid, nest.locals, nest.body, nest.finish
         return used, structure_of(parts, arrays)
 
-    def define(self, writer, name, places):
-        write_nest(writer, self.nest, name, places)
+    def define(self, writer, name, index_of):
+        write_nest(writer, self.nest, name, index_of)
 
     def write(self, writer, name, arguments):
         context = arguments.context
@@ -91,14 +91,14 @@ class _Product:
         product = product_of(self.product)
         return gemm.packed_bytes(self.product.outputs[0].dtype, product.m, product.k)
 
-    def code_key(self, places):
+    def code_key(self, index_of):
         """Return None: writing a call takes less time than a lookup."""
 
-    def define(self, writer, name, places):
-        define_product(writer, self.product, name, places)
+    def define(self, writer, name, index_of):
+        define_product(writer, self.product, name, index_of)
 
     def write(self, writer, name, arguments):
-        write_product(writer, self.product, name, arguments.context, arguments.places)
+        write_product(writer, self.product, name, arguments.context, arguments.index_of)
 
     def prepare(self, writer, name, arguments):
         pass
@@ -135,7 +135,7 @@ class NativeSegment:
         """Run; return True if nothing was done because an array is not as expected."""
         return self.function(*arrays)
 
-    def again(self, *arrays):
+    def run_with_copies(self, *arrays):
         """Run with copies of arrays that are not contiguous, aligned, in native byte order."""
         error = self.function(*map(plain, arrays))
         if error is True:
@@ -188,13 +188,15 @@ class NativeSegment:
                 context,
             ):
                 for each in self.instructions[start : start + PART]:
-                    code, (places, own) = code_of(each), self.places(each)
-                    name, before = kernels.define(code, places)
+                    code, (index_of, own) = code_of(each), self.addresses_of(each)
+                    name, before = kernels.define(code, index_of)
                     addresses += [(trampoline.WORD, each) for each in reversed(before)]
                     first = writer.at(context, len(addresses), POINTER)
                     addresses += own
                     work += code.work
-                    failed = code.write(writer, name, Arguments(writer, first, places))
+                    failed = code.write(
+                        writer, name, Arguments(writer, first, index_of)
+                    )
                     if failed is None:
                         continue
                     number += 1
@@ -220,18 +222,18 @@ class NativeSegment:
             for key, n in self.arrays.items()
         ]
 
-    def places(self, instruction):
-        """Return ``(places, addresses)`` of the buffers of an instruction.
+    def addresses_of(self, instruction):
+        """Return ``(index_of, addresses)`` of the buffers of an instruction.
 
-        ``places`` has the number of each buffer's address, ``addresses`` the addresses:
+        ``index_of`` has the number of each buffer's address, ``addresses`` the addresses:
         pairs of an argument and an offset. Buffers that share memory share the number.
         """
-        places, addresses = {}, {}
+        index_of, addresses = {}, {}
         for buffer in (*instruction.operands, *instruction.outputs):
             base = _base(buffer)
             where = self.argument(base), base.offset or 0
-            places[base] = addresses.setdefault(where, len(addresses))
-        return places, addresses
+            index_of[base] = addresses.setdefault(where, len(addresses))
+        return index_of, addresses
 
 
 def plain(array):
@@ -260,14 +262,14 @@ class Kernels:
         self.declared = set()  # names of functions that kernels call
         self._known = {}  # key of the code -> the result of `define`
 
-    def define(self, code, places):
+    def define(self, code, index_of):
         """Write the kernel of an instruction.
 
         Returns:
             Its name, and its arguments: sizes and symbols that precede its addresses.
         """
-        make = functools.partial(_kernel, code, places, self.limits)
-        key = code.code_key(places)
+        make = functools.partial(_kernel, code, index_of, self.limits)
+        key = code.code_key(index_of)
         if key is None:
             return self._add(*make())
         key = repr(key)  # in which 0.0 and -0.0 differ
@@ -281,10 +283,10 @@ class Kernels:
         return name, arguments
 
 
-def _kernel(code, places, limits):
+def _kernel(code, index_of, limits):
     """Write a kernel; return its name, arguments, modules, and the functions it calls."""
     writer = Writer(limits)
-    code.define(writer, "kernel", places)
+    code.define(writer, "kernel", index_of)
     text = writer.text()
     name = f"kernel_{digest(text)}"
     if not writer.lines:

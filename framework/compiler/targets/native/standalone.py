@@ -127,7 +127,7 @@ def _refuse_others(program):
         if code_of(each) is None and type(each) not in known and each.viewed is None
     ]
     if others or not program.commits_once:
-        listed = [f"{_reason(each)}: {_place(each)}" for each in others]
+        listed = [f"{_reason(each)}: {_describe(each)}" for each in others]
         if not program.commits_once:
             listed.append("variables are read after they were assigned")
         raise NotImplementedError(
@@ -144,7 +144,7 @@ def _reason(instruction):
     return reason_for_numpy(instruction)
 
 
-def _place(instruction):
+def _describe(instruction):
     return f"the op {instruction.node.name}, {instruction.node.line}"
 
 

@@ -153,9 +153,10 @@ class Executable:
 
         for frame, line in traceback.walk_tb(error.__traceback__):
             if frame.f_code.co_filename == self.filename:
-                found = self.lines[line - 1] if line <= len(self.lines) else None
-                if found is not None:
-                    return found
+                known = line <= len(self.lines)
+                instruction = self.lines[line - 1] if known else None
+                if instruction is not None:
+                    return instruction
         return None
 
 

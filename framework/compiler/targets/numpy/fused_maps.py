@@ -32,12 +32,12 @@ class BlockFunction:
         def work(i):
             block = getattr(self._own, "block", None)
             if block is None:
-                block = self._own.block = self._made()
+                block = self._own.block = self._new_block()
             block(i, *arrays)
 
         parallel_for(work, self._starts, self._entries)
 
-    def _made(self):
+    def _new_block(self):
         """Return the function with separate scratch memory."""
         scope = {
             name: np.empty(*value.spec) if type(value) is _Scratch else value
@@ -83,7 +83,7 @@ def _written(instruction):
             (out,) = step.outputs
             args = [names[a] for a in step.operands]
             if out not in names:
-                names[out] = scratch[instruction.places[out]]
+                names[out] = scratch[instruction.scratch_of[out]]
             function = source.bind(f"{step.name}_", step.function)
             more = keyword_text(source, step) if isinstance(step, Reduce) else ""
             source.emit(f"{function}({', '.join(args)}{more}, out={names[out]})")

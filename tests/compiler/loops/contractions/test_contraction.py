@@ -69,7 +69,7 @@ def computed(found, a, b, shape):
         a = np.ascontiguousarray(np.pad(a, widths)[slices])
     out, written = np.zeros(math.prod(shape)), np.zeros(math.prod(shape), int)
     for phase in found.phases:
-        loops = (phase.batch, phase.rows, *phase.places, *phase.summed)
+        loops = (phase.batch, phase.rows, *phase.free, *phase.summed)
         kept = [loop for loop in loops if not loop.is_summed]
         for at in itertools.product(*[range(loop.extent) for loop in kept]):
             written[phase.offsets[0] + _moved(kept, at, 0)] += 1
@@ -104,7 +104,7 @@ def test_a_band_of_rows_has_all_that_they_read(case):
     found = contraction_of(maps, a, b, out)
     strides = row_major(tuple([r.size for r in found.reach]) if found.is_padded else a)
     for phase in found.phases:
-        others = (*phase.places, *phase.summed)
+        others = (*phase.free, *phase.summed)
         if not all([loop.extent for loop in phase.loops]):
             continue
         ends = [(loop.extent - 1) * loop.a for loop in others]
@@ -142,7 +142,7 @@ def test_schedules_have_all_bands_and_tiles_that_fit(case, unit):
             assert {along.a, along.b} <= {0, 1} or found.tile.lanes == 1
         assert last is None or last.extent % found.tile.unrolled == 0
         for place, rounds in found.tile.rounds:
-            extent = phase.places[place].extent
+            extent = phase.free[place].extent
             assert rounds <= extent
             assert not (found.accumulates or found.hoisted) or extent % rounds == 0
     assert schedule_of(maps, a, b, out, 4, unit, DEFAULTS) == found
@@ -178,7 +178,7 @@ def test_products_of_a_tile_are_those_of_its_rounds(case, unit):
 def test_tiles_take_what_registers_hold():
     maps = product_maps((4, 60, 256), (256, 64))
     (phase,) = contraction_of(maps, (4, 60, 256), (256, 64), (4, 60, 64)).phases
-    phase = phase._replace(places=(phase.rows, *phase.places), rows=phase.batch)
+    phase = phase._replace(free=(phase.rows, *phase.free), rows=phase.batch)
     for unit in UNITS:
         tile = tiles_of(phase, unit, False, False)[0]
         sums = tile.vectors * math.prod([n for _, n in tile.rounds])

@@ -106,10 +106,10 @@ def test_threads_have_scratch_memory_of_their_own():
 
 def test_threads_share_what_is_reduced(monkeypatch):
     used = set()
-    made = BlockFunction._made
+    made = BlockFunction._new_block
     monkeypatch.setattr(
         BlockFunction,
-        "_made",
+        "_new_block",
         lambda self: used.add(self._entries) or made(self),
     )
     check(lambda x: (tw.reduce_max(tw.exp(x), -1, keepdims=True),), normal(20, 30))

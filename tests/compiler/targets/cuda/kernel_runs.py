@@ -62,7 +62,7 @@ def outputs_of(kernel, arrays, grid=None, block=None, numbers=(), status=0):
     addresses[numbers[STATUS]] = status.ctypes.data
     module, threads = shim.Module(source_of(steps)), "fibers" if grid else "one"
     for step in steps:
-        arguments = [addresses[p.place] for p in step.parameters]
+        arguments = [addresses[p.position] for p in step.parameters]
         module.launch(step.name, grid or 1, block or 1, arguments, threads=threads)
     for each in memory.values():
         assert (each[:ROOM] == CANARY).all() and (each[-ROOM:] == CANARY).all()

@@ -142,7 +142,7 @@ def _run_nest(module, nest, held, array, threads, seed):
     }
     addresses = [memory[b].ctypes.data + MARGIN for b in buffers]
     for launch in launches:
-        given = [addresses[p.place] for p in launch.parameters]
+        given = [addresses[p.position] for p in launch.parameters]
         module.launch(launch.name, launch.grid, launch.block, given, threads, seed)
     for b, raw in memory.items():
         assert (raw[:MARGIN] == 0xEE).all() and (raw[-MARGIN:] == 0xEE).all()

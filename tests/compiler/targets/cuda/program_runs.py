@@ -186,7 +186,7 @@ class Host:
                 step.enqueue({}, addresses, STREAM)
                 continue
             shape = self.grid or step.grid, self.block or step.block
-            arguments = [addresses[p.place] for p in step.parameters]
+            arguments = [addresses[p.position] for p in step.parameters]
             self.module.launch(step.name, *shape, arguments, threads=self.threads)
 
 

@@ -144,10 +144,10 @@ def test_all_that_changes_variables_behind_a_check_is_guarded(gpu):
             if root.kind in ("stored", "flat", "variable")
         }
         for step in segment.steps:
-            written = [p.place for p in step.parameters if p.is_written]
+            written = [p.position for p in step.parameters if p.is_written]
             if failed and variables.intersection(written):
                 condition = step.parameters[-1]
-                assert condition.place == status
+                assert condition.position == status
                 look = f"  if (p{len(step.parameters) - 1}[0] != 0) return;"
                 assert step.body.startswith(look)
             failed = failed or status in written
@@ -163,7 +163,7 @@ def test_the_last_step_reports_what_was_found(gpu):
     (segment,) = segments_of(f, tw.constant(X))
     last = segment.steps[-1]
     assert last.body == REPORT and segment.reports
-    assert [p.place for p in last.parameters] == [
+    assert [p.position for p in last.parameters] == [
         segment.addresses[STATUS],
         segment.addresses[PINNED],
     ]

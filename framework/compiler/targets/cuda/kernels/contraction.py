@@ -111,11 +111,11 @@ class _Writer:
 
     def terms(self, index):
         """The loops of more than one iteration in an index, with their factors."""
-        found = {}
+        factors = {}
         for n, factor in index.terms:
             if self.loops[n] > 1:
-                found[n] = found.get(n, 0) + factor
-        return [(n, factor) for n, factor in found.items() if factor]
+                factors[n] = factors.get(n, 0) + factor
+        return [(n, factor) for n, factor in factors.items() if factor]
 
     def is_inside(self, index, size):
         ends = [f * (self.loops[n] - 1) for n, f in self.terms(index)]

@@ -29,7 +29,7 @@ LARGE, WIDE = 1 << 21, 32
 class ConvolutionWindows(NamedTuple):
     """A convolution or one of its gradients, by the arguments of `convolution_maps`.
 
-    ``roles``: the numbers of images, filters and places among the two operands and the
+    ``roles``: the numbers of images, filters and outputs among the two operands and the
     output, which is 2.
     """
 
@@ -54,7 +54,7 @@ class ConvolutionWindows(NamedTuple):
         return self.count // self.groups
 
     @property
-    def places(self):
+    def window_count(self):
         """The number of windows in an image."""
         return math.prod(self.counts)
 
@@ -71,7 +71,7 @@ class ConvolutionWindows(NamedTuple):
 
     @property
     def maps(self):
-        """``(loops, images, filters, places)``."""
+        """``(loops, images, filters, outputs)``."""
         return convolution_maps(*self[1:])
 
     @property
@@ -89,9 +89,9 @@ def windows_of(instruction):
     for roles in ((0, 1, 2), (2, 1, 0), (0, 2, 1)) if rank > 0 else ():
         if [len(shapes[r]) for r in roles] != [rank + 2] * 3:
             continue
-        found = _windows(roles, maps.loops, every[roles[0]], shapes, rank)
-        if found and [maps.loops, *[every[r] for r in roles]] == list(found.maps):
-            return found
+        windows = _windows(roles, maps.loops, every[roles[0]], shapes, rank)
+        if windows and [maps.loops, *[every[r] for r in roles]] == list(windows.maps):
+            return windows
     return None
 
 
@@ -145,7 +145,7 @@ class ContractionKernel:
 
 def _is_large(windows, limits):
     """Return whether a product with the matrix of windows is faster than direct sums."""
-    image = windows.groups * windows.places * windows.size
+    image = windows.groups * windows.window_count * windows.size
     work = windows.images[0] * image * windows.each
     is_wide = windows.groups == 1 or windows.each >= WIDE
     return is_wide and work >= LARGE and image * 8 <= limits.windows_bytes

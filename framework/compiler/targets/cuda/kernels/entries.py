@@ -16,18 +16,18 @@ def launch(addresses, code, count, reads, writes, block=BLOCK):
 
     In the code the keys of ``reads`` and ``writes`` are pointers to the first entries
     of buffers; a pair also has the dtype as which entries are moved. `STATUS` is not a
-    buffer, but the place of that name. Buffers in the same place share a parameter.
+    buffer, but the address of that name. Buffers at one address share a parameter.
     """
     parameters, lines = {}, []
     for given, is_written in ((reads, False), (writes, True)):
         for name, buffer in given.items():
-            place, offset, dtype = _address(addresses, buffer)
-            known = parameters.get(place, Parameter(place, dtype, False))
-            parameters[place] = known._replace(
+            position, offset, dtype = _address(addresses, buffer)
+            known = parameters.get(position, Parameter(position, dtype, False))
+            parameters[position] = known._replace(
                 is_written=known.is_written or is_written
             )
             kind = f"{'' if is_written else 'const '}{c_type(dtype)}*"
-            at = f"p{list(parameters).index(place)}"
+            at = f"p{list(parameters).index(position)}"
             at = (
                 f"{at} + {offset}"
                 if dtype == known.dtype

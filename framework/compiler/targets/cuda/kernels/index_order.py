@@ -45,14 +45,14 @@ def steps(addresses, indices, size, scratch, failure, limits, skips=False):
     if indices.size <= limits.ranked_indices:
         return _ranked(addresses, indices, size, scratch, failure, skips)
     *pairs, counts = scratch
-    pairs, found, cut = [pairs[:2], pairs[2:]], [], _cut(indices.size, limits)
+    pairs, launches, cut = [pairs[:2], pairs[2:]], [], _cut(indices.size, limits)
     last = size - (not skips)
     for turn in range(-(-max(1, last.bit_length()) // 8)):
         source = indices if turn == 0 else pairs[turn % 2 - 1]
         key = _Key(source, size, failure, 8 * turn, skips)
-        found.append(_counting(addresses, key, cut, counts))
-        found.append(_moving(addresses, key, cut, counts, pairs[turn % 2]))
-    return IndexOrder(found, *pairs[turn % 2])
+        launches.append(_counting(addresses, key, cut, counts))
+        launches.append(_moving(addresses, key, cut, counts, pairs[turn % 2]))
+    return IndexOrder(launches, *pairs[turn % 2])
 
 
 class _Key:

@@ -61,9 +61,9 @@ class SortKernel(RankKernel):
         keywords, (out,) = self.replaced.keywords, self.outputs
 
         def store(rows):
-            place = rows.place("rank")
+            index = rows.index("rank")
             value = "at" if self.name == "argsort" else rows.stored("own")
-            return f"    out[{place}] = {value};\n"
+            return f"    out[{index}] = {value};\n"
 
         axis, descends = keywords["axis"], keywords["descending"]
         return [self.ranked(addresses, axis, descends, store, {"out": out})]

@@ -62,7 +62,7 @@ class Rows:
         text = above if self.tail > 1 else f"row * {self.size}"
         return f"const {self.kind} start = {text};"
 
-    def place(self, k):
+    def index(self, k):
         """The index of the ``k``-th entry of the row."""
         return (
             f"start + {k}"
@@ -72,7 +72,7 @@ class Rows:
 
     def entry(self, k, array="x"):
         """The value of the ``k``-th entry of the row, float16 converted to float."""
-        text = f"{array}[{self.place(k)}]"
+        text = f"{array}[{self.index(k)}]"
         return f"float_of_half({text})" if self.dtype.char == "e" else text
 
     def stored(self, value):

@@ -56,12 +56,12 @@ class ScanKernel(CudaKernel):
     def _stored(self, rows, k, value, first):
         """Lines that store the result up to the ``k``-th entry, in scan order."""
         if not self.replaced.keywords["exclusive"]:
-            return f"{self._place(rows, k, 'out')} = {value};"
-        behind = self._place(rows, f"{k} + 1", "out")
-        begin = f"if ({k} == 0) {self._place(rows, '0', 'out')} = {first};"
+            return f"{self._entry(rows, k, 'out')} = {value};"
+        behind = self._entry(rows, f"{k} + 1", "out")
+        begin = f"if ({k} == 0) {self._entry(rows, '0', 'out')} = {first};"
         return f"{begin}\n      if ({k} + 1 < {rows.size}) {behind} = {value};"
 
-    def _place(self, rows, k, array):
+    def _entry(self, rows, k, array):
         reverse = self.replaced.keywords["reverse"]
         return rows.entry(f"({rows.size - 1} - ({k}))" if reverse else f"({k})", array)
 
@@ -70,7 +70,7 @@ class ScanKernel(CudaKernel):
         return f"""\
     {register_type(dtype)} total = {neutral};
     for (int k = 0; k < {rows.size}; ++k) {{
-      const {register_type(dtype)} own = {self._place(rows, "k", "x")};
+      const {register_type(dtype)} own = {self._entry(rows, "k", "x")};
       total = {combine("total", "own")};
       {self._stored(rows, "k", "total", first)}
     }}
@@ -84,7 +84,7 @@ class ScanKernel(CudaKernel):
     for (int chunk = 0; chunk < {rows.size}; chunk += blockDim.x) {{
       const int k = chunk + {own};
       {register_type(dtype)} total = {neutral};
-      if (k < {rows.size}) total = {self._place(rows, "k", "x")};
+      if (k < {rows.size}) total = {self._entry(rows, "k", "x")};
       parts[{own}] = total;
       __syncthreads();
       for (int width = 1; width < blockDim.x; width *= 2) {{

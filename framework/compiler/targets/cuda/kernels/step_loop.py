@@ -137,13 +137,13 @@ class StepLoop(CudaKernel):
 
     def steps_on(self, addresses):
         """Return the steps of one time step, repeated at the addresses of each."""
-        found = [self._fill(addresses, *each) for each in self.filled]
+        all_steps = [self._fill(addresses, *each) for each in self.filled]
         numbers, count = _Numbers(self.slots), self.trace.steps
         steps = [s for e in step_instructions(self.trace) for s in steps_of(e, numbers)]
         for t in reversed(range(count)) if self.trace.backwards else range(count):
-            table = [self._place(addresses, key, t) for key in numbers.found]
-            found += [_moved(step, table) for step in steps]
-        return found
+            table = [self._position(addresses, key, t) for key in numbers.found]
+            all_steps += [_moved(step, table) for step in steps]
+        return all_steps
 
     def _fill(self, addresses, output, row, source):
         """Return the launch that writes the initial value of an output."""
@@ -156,8 +156,8 @@ class StepLoop(CudaKernel):
         reads = {"x": (self.operands[source], bits)}
         return launch(addresses, code, count, reads, {"out": (out, bits)})
 
-    def _place(self, addresses, key, t):
-        """Return the place of a slot, or of the key of a place, in step ``t``."""
+    def _position(self, addresses, key, t):
+        """Return the position of a slot's address, or of a key, in step ``t``."""
         if type(key) is str:
             return addresses[key]
         array = self.operands[key.array] if key.array >= 0 else None
@@ -168,7 +168,7 @@ class StepLoop(CudaKernel):
 
 
 class _Numbers:
-    """Assigns a number to each slot, and to each key of a place, in the order of ``found``."""
+    """Assigns a number to each slot, and to each key of an address."""
 
     def __init__(self, slots):
         self.slots, self.found = slots, {}
@@ -181,7 +181,7 @@ class _Numbers:
 def _moved(step, table):
     """Return a step at other addresses: ``table`` maps each of its addresses."""
     if type(step) is Launch:
-        parameters = [p._replace(place=table[p.place]) for p in step.parameters]
+        parameters = [p._replace(position=table[p.position]) for p in step.parameters]
         return step._replace(parameters=tuple(parameters))
     if type(step) is not Multiply:
         raise TypeError(f"steps of a recurrent layer cannot contain {step!r}")

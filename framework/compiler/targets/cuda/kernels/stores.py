@@ -108,14 +108,14 @@ def _sharing(program):
         if any([out.kind is Kind.HOST for out in each.outputs]):
             continue
         if type(each) is LoadVariable:
-            found = {id(each.variable)}
+            variables = {id(each.variable)}
         elif each.may_alias:
-            found = {v for a in each.operands for v in held.get(a.base, ())}
+            variables = {v for a in each.operands for v in held.get(a.base, ())}
         else:
             continue
-        held.update(dict.fromkeys(each.outputs, found))
-        if found:
-            yield each, found
+        held.update(dict.fromkeys(each.outputs, variables))
+        if variables:
+            yield each, variables
 
 
 def _last_reader(program, buffer):
@@ -157,7 +157,7 @@ def _launch(pairs):
     size = min([buffer.dtype.itemsize for *_, buffer in pairs])
     size = min(size, 8)
     dtype, written = np.dtype(f"u{size}"), {to for _, to, _ in pairs}
-    numbers = list(dict.fromkeys([place for pair in pairs for place in pair[:2]]))
+    numbers = list(dict.fromkeys([position for pair in pairs for position in pair[:2]]))
     kind = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int"}
     kind = kind.get(size, "unsigned long long")
     cases = "".join(
@@ -185,7 +185,7 @@ def _launch(pairs):
 
 
 def guarded(step, status):
-    """Return the launch, which now does nothing unless the place ``status`` holds 0."""
+    """Return the launch, which now does nothing unless the position ``status`` holds 0."""
     number = len(step.parameters)
     condition = Parameter(status, np.dtype(np.int32), False)
     return step._replace(

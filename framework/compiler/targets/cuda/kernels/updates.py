@@ -107,7 +107,7 @@ class UpdateKernel(Update):
                 self.numbers.append((root, x.dtype))
 
     def _form(self, passes):
-        """Compile the program, and assign a place to each of its results."""
+        """Compile the program, and assign a position to each of its results."""
         program = self.program
         run_passes(program, passes)
         results = dict(zip(self._flat_buffers(), program.outputs, strict=True))

@@ -28,7 +28,7 @@ from .cublaslt_header import (
     Status,
 )
 
-# The key of the place of memory that algorithms work in: 256-byte aligned, and used by one
+# The key of the position of memory that algorithms work in: 256-byte aligned, and used by one
 # stream at a time.
 WORKSPACE = "workspace"
 WORKSPACE_BYTES = 32 << 20  # what NVIDIA advises for Hopper; others need less
@@ -126,10 +126,10 @@ class _Library:
         0; ``workspace`` is the address of `WORKSPACE_BYTES` bytes; ``stream`` is its
         address.
         """
-        found = self.algorithm(problem, addresses)
-        self.run(found, problem, addresses, workspace, stream)
+        result = self.algorithm(problem, addresses)
+        self.run(result, problem, addresses, workspace, stream)
 
-    def run(self, found, problem, addresses, workspace, stream):
+    def run(self, result, problem, addresses, workspace, stream):
         """Enqueue a product by the algorithm of a `HeuristicResult`."""
         a, b, d, vector = addresses
         one, zero = _scales(problem)
@@ -138,23 +138,23 @@ class _Library:
             self.call(
                 "cublasLtMatmul", self.handle(), operation,
                 one, a, of_a, b, of_b, beta, d, of_d, d, of_d,
-                found.algorithm, workspace, WORKSPACE_BYTES, stream,
+                result.algorithm, workspace, WORKSPACE_BYTES, stream,
             )  # fmt: skip
 
     def supports(self, problem):
         """Return whether there is an algorithm for each of `alignments_of` the problem."""
-        found = [self.heuristic(problem, each) for each in alignments_of(problem)]
-        return None not in found
+        algorithms = [self.heuristic(problem, each) for each in alignments_of(problem)]
+        return None not in algorithms
 
     def algorithm(self, problem, addresses):
         """Return the cached `HeuristicResult` for arrays at these addresses."""
         known = _alignments(problem, addresses)
         key = problem, known, self.device()
         if key not in self.algorithms:
-            found = self.heuristic(problem, known)
-            if found is None:
+            algorithm = self.heuristic(problem, known)
+            if algorithm is None:
                 raise CublasLtError(f"cuBLASLt has no algorithm for {problem}")
-            self.algorithms[key] = found
+            self.algorithms[key] = algorithm
         return self.algorithms[key]
 
     def tune(self, problem, addresses, workspace, stream, seconds):
@@ -167,15 +167,15 @@ class _Library:
         key = problem, known, self.device()
         if key in self.tuned:
             return
-        found = self.heuristics(problem, known, TRIED)
+        algorithms = self.heuristics(problem, known, TRIED)
         times = [
             seconds(
                 functools.partial(self.run, each, problem, addresses, workspace, stream)
             )
-            for each in found
+            for each in algorithms
         ]
         if times:
-            self.algorithms[key] = found[times.index(min(times))]
+            self.algorithms[key] = algorithms[times.index(min(times))]
         self.tuned.add(key)
 
     def heuristic(self, problem, alignments):
@@ -219,7 +219,7 @@ class _Library:
         with contextlib.ExitStack() as stack:
 
             def new(kind, *args, **attributes):
-                return stack.enter_context(self.made(kind, args, attributes))
+                return stack.enter_context(self.descriptor(kind, args, attributes))
 
             operation = new(
                 "MatmulDesc", problem.compute_type, scale,
@@ -241,31 +241,33 @@ class _Library:
             "MIN_ALIGNMENT_C_BYTES": alignments[2],
             **least,
         }
-        return self.made("MatmulPreference", (), attributes)
+        return self.descriptor("MatmulPreference", (), attributes)
 
     @contextlib.contextmanager
-    def made(self, kind, args, attributes):
+    def descriptor(self, kind, args, attributes):
         """Return a descriptor with these attributes, which is destroyed in the end."""
-        made = ADDRESS()
-        self.call(f"cublasLt{kind}Create", ctypes.byref(made), *args)
+        descriptor = ADDRESS()
+        self.call(f"cublasLt{kind}Create", ctypes.byref(descriptor), *args)
         try:
             for name, value in attributes.items():
                 attribute, kind_of_value = ATTRIBUTES[kind][name]
                 held = kind_of_value(value)
-                place, size = ctypes.addressof(held), ctypes.sizeof(held)
-                self.call(f"cublasLt{kind}SetAttribute", made, attribute, place, size)
-            yield made
+                address, size = ctypes.addressof(held), ctypes.sizeof(held)
+                self.call(
+                    f"cublasLt{kind}SetAttribute", descriptor, attribute, address, size
+                )
+            yield descriptor
         finally:
-            self.call(f"cublasLt{kind}Destroy", made)
+            self.call(f"cublasLt{kind}Destroy", descriptor)
 
 
 def _attributes(problem, vector):
     """The attributes of the descriptor of an operation."""
     a, b = problem.transposes
-    found = {"TRANSA": a, "TRANSB": b, "EPILOGUE": problem.epilogue}
+    attributes = {"TRANSA": a, "TRANSB": b, "EPILOGUE": problem.epilogue}
     if problem.epilogue.has_vector:
-        found["BIAS_POINTER"] = vector
-    return found
+        attributes["BIAS_POINTER"] = vector
+    return attributes
 
 
 def _scales(problem):
@@ -292,10 +294,11 @@ def alignments_of(problem):
 
     There are few, so that all algorithms can be tried: of a, b, d and the vector.
     """
-    found = [(n,) * 4 for n in (ALIGNMENT, 16, 4)]
+    alignments = [(n,) * 4 for n in (ALIGNMENT, 16, 4)]
     if problem.dtypes[0].itemsize == 2:
-        found.append((2, 2, problem.dtypes[1].itemsize, problem.dtypes[1].itemsize))
-    return found
+        size = problem.dtypes[1].itemsize
+        alignments.append((2, 2, size, size))
+    return alignments
 
 
 # -------------------------------------------------------------------------- the library

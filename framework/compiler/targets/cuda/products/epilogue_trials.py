@@ -75,9 +75,9 @@ class _Trial:
         stream = self.xp.cuda.get_current_stream().ptr
         library().multiply(problem, addresses, workspace, stream)
         out, vector = [self.get(x) for x in held[2:]]
-        found = out.reshape(n, problem.d.ld)[:, :m].T, vector
+        actual = out.reshape(n, problem.d.ld)[:, :m].T, vector
         wanted = self.expected(*factors)
-        return all([np.array_equal(*x, equal_nan=True) for x in zip(found, wanted)])
+        return all([np.array_equal(*x, equal_nan=True) for x in zip(actual, wanted)])
 
     def expected(self, a, b):
         """The expected output and vector after the call."""

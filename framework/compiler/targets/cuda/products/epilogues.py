@@ -51,13 +51,13 @@ class EpilogueProduct(ProductKernel):
         return last if self.epilogue.has_vector else None
 
     def steps_on(self, addresses):
-        vector, place = self.vector, None
+        vector, bias = self.vector, None
         if vector is not None:
-            place = addresses[vector], layout_of(vector).offset * vector.dtype.itemsize
+            bias = addresses[vector], layout_of(vector).offset * vector.dtype.itemsize
         problem = _problem(self, self.epilogue)
-        return calls_of(self.product, problem, addresses, self.limits, place)
+        return calls_of(self.product, problem, addresses, self.limits, bias)
 
-    def verify(self, place_of, fail):
+    def verify(self, location_of, fail):
         product, vector = self.product, self.vector
         if product.batch:
             fail("a product with an epilogue must not be a batch")
@@ -166,17 +166,17 @@ def _bias_and_relu(fusion):
         views, buffer, reader = fusion.only_use(product.outputs[0])
         if reader in taken:
             continue
-        parts, bias, found = [product, *views], (), []
+        parts, bias, candidates = [product, *views], (), []
         added = _bias_of(reader, buffer, product.product.n)
         if added is not None:
             parts, bias, buffer = [*parts, reader], (added,), reader.outputs[0]
-            found.append((Epilogue.BIAS, parts, buffer))
+            candidates.append((Epilogue.BIAS, parts, buffer))
             views, buffer, reader = fusion.only_use(buffer)
             parts = [*parts, *views]
         if _is_relu(reader, buffer):
             kind = Epilogue.RELU_BIAS if bias else Epilogue.RELU
-            found.append((kind, [*parts, reader], reader.outputs[0]))
-        for epilogue, parts, out in reversed(found):
+            candidates.append((kind, [*parts, reader], reader.outputs[0]))
+        for epilogue, parts, out in reversed(candidates):
             last = parts[-1]
             is_usable = fusion.may_wait(product, last)
             if is_usable and fusion.is_usable(_problem(product, epilogue)):

@@ -36,7 +36,7 @@ MOST_CALLS = 16  # of a batch whose matrices do not lie at equal distances
 class Multiply(NamedTuple):
     """A call of cuBLASLt, a step of a stream.
 
-    ``operands``: place and byte offset of a, b, d, and of the vector of the epilogue,
+    ``operands``: position and byte offset of a, b, d, and of the vector of the epilogue,
     or None.
     """
 
@@ -49,7 +49,7 @@ class Multiply(NamedTuple):
     def prepare(self, addresses, stream):
         """Choose the algorithm by timing several, if `config.autotune` is on."""
         if config.autotune_is_on():
-            (a, b, d, vector), _ = self._given(addresses)
+            (a, b, d, vector), _ = self._addresses_of(addresses)
             problem, size = self.problem, self.problem.dtypes[1].itemsize
             length = max(problem.d.rows, problem.d.columns)
             # Memory of the program may be in use: results go to other memory.
@@ -63,11 +63,11 @@ class Multiply(NamedTuple):
             cublaslt.library().tune(problem, given, workspace, stream.ptr, seconds)
 
     def enqueue(self, functions, addresses, stream):
-        """Enqueue the call in a stream; ``addresses`` has the address of each place."""
-        given = self._given(addresses)
+        """Enqueue the call in a stream; ``addresses`` has the address of each position."""
+        given = self._addresses_of(addresses)
         cublaslt.library().multiply(self.problem, *given, stream.ptr)
 
-    def _given(self, addresses):
+    def _addresses_of(self, addresses):
         """Return the addresses of the operands and of the workspace."""
         given = [0 if o is None else addresses[o[0]] + o[1] for o in self.operands]
         return given, addresses[self.workspace]

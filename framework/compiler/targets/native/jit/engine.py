@@ -21,7 +21,7 @@ from tapewright.core.hardware.openblas import ctypes
 from tapewright.core.settings import config
 
 from . import object_cache
-from .host import described
+from .host import describe_host
 
 # LLVM's major version; llvmlite 0.45 is the first with its passes and linker.
 MINIMUM = 20
@@ -102,14 +102,14 @@ def _object_codes(modules, name, symbols):
         hashlib.sha256(f"{prefix}\0O{level}\0{text}".encode()).digest()
         for text, level in modules
     ]
-    found = [cache.load(key) for key in keys]
-    missing = [n for n, code in enumerate(found) if code is None]
+    codes = [cache.load(key) for key in keys]
+    missing = [n for n, code in enumerate(codes) if code is None]
     if missing:
         _check_calls([text for text, _ in modules], name, symbols)
     for n, code in zip(missing, _compile([(*modules[n], name) for n in missing])):
         cache.store(keys[n], code)
-        found[n] = code
-    return found
+        codes[n] = code
+    return codes
 
 
 def _check_calls(texts, name, symbols):
@@ -370,9 +370,9 @@ def compiling_for(other):
 def this_cpu():
     """Return the `Host` of this process's CPU."""
     llvm = _llvm()
-    found = dict(llvm.get_host_cpu_features())
+    features = dict(llvm.get_host_cpu_features())
     cpu, used = llvm.get_host_cpu_name(), numpy_features()
-    return described(llvm.get_process_triple(), cpu, found, used)
+    return describe_host(llvm.get_process_triple(), cpu, features, used)
 
 
 def vector_registers():

@@ -94,17 +94,17 @@ def constant(writer, constants, n):
 
 def constant_at(writer, constants, n):
     """Return a new reference to the constant with a run-time number."""
-    place = writer.at(constants, probe().items + 8 * _OWN, np.uint8)
-    thing = writer.load(writer.at(place, n, POINTER), POINTER)
-    return _new_reference(writer, thing)
+    address = writer.at(constants, probe().items + 8 * _OWN, np.uint8)
+    object_ = writer.load(writer.at(address, n, POINTER), POINTER)
+    return _new_reference(writer, object_)
 
 
 def _own(writer, constants, n):
-    return _field(writer, constants, probe().items + 8 * n, POINTER)
+    return _load_field(writer, constants, probe().items + 8 * n, POINTER)
 
 
-def _field(writer, thing, offset, dtype):
-    return writer.load(writer.at(thing, offset, np.uint8), dtype)
+def _load_field(writer, object_, offset, dtype):
+    return writer.load(writer.at(object_, offset, np.uint8), dtype)
 
 
 # --- arrays
@@ -112,35 +112,35 @@ def _field(writer, thing, offset, dtype):
 
 def array_data(writer, array):
     """The address of the first entry of an array."""
-    return _field(writer, array, probe().data, POINTER)
+    return _load_field(writer, array, probe().data, POINTER)
 
 
 def array_rank(writer, array):
     """The number of axes of an array."""
-    return _field(writer, array, probe().rank, np.int32)
+    return _load_field(writer, array, probe().rank, np.int32)
 
 
 def array_flags(writer, array):
     """The flags of an array, including the ones in `object_layout`."""
-    return _field(writer, array, probe().flags, np.int32)
+    return _load_field(writer, array, probe().flags, np.int32)
 
 
 def array_dtype(writer, array):
     """The number of an array's dtype; valid if its byte order is native."""
-    dtype = _field(writer, array, probe().dtype, POINTER)
-    order = _field(writer, dtype, probe().byteorder, np.uint8)
-    return _field(writer, dtype, probe().number, np.int32), order != ord(">")
+    dtype = _load_field(writer, array, probe().dtype, POINTER)
+    order = _load_field(writer, dtype, probe().byteorder, np.uint8)
+    return _load_field(writer, dtype, probe().number, np.int32), order != ord(">")
 
 
 def array_size(writer, array, axis):
     """The size of one axis of an array, counted from the first."""
-    sizes = _field(writer, array, probe().shape, POINTER)
+    sizes = _load_field(writer, array, probe().shape, POINTER)
     return writer.load(writer.at(sizes, axis, np.int64), np.int64)
 
 
 def array_stride(writer, array, axis):
     """The stride of one axis of an array, in bytes."""
-    strides = _field(writer, array, probe().strides, POINTER)
+    strides = _load_field(writer, array, probe().strides, POINTER)
     return writer.load(writer.at(strides, axis, np.int64), np.int64)
 
 
@@ -188,7 +188,7 @@ def _conditions(writer, constants, thing, shape, dtype, needed):
 
 def is_array(writer, constants, thing):
     """Check that an object is exactly an ``np.ndarray``."""
-    kind = _field(writer, thing, probe().type, POINTER)
+    kind = _load_field(writer, thing, probe().type, POINTER)
     return kind == _own(writer, constants, 3)
 
 

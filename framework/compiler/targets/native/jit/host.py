@@ -90,17 +90,18 @@ TARGETS = {
 }
 
 
-def described(triple, cpu, found, used):
+def describe_host(triple, cpu, cpu_features, used):
     """Return the `Host` that LLVM and NumPy report.
 
     Args:
         triple: LLVM's name of architecture, vendor and system.
         cpu: LLVM's name of the CPU.
-        found: Dict of LLVM's feature names, True for features that the CPU has.
+        cpu_features: Dict of LLVM's feature names, True for features that the CPU has.
         used: Dict of NumPy's feature names, True for features that NumPy uses.
     """
     host = Host(triple, "generic" if cpu in _UNFINISHED else cpu)
-    features = [f"{'+' if has else '-'}{name}" for name, has in sorted(found.items())]
+    pairs = sorted(cpu_features.items())
+    features = [f"{'+' if has else '-'}{name}" for name, has in pairs]
     if host.architecture == "x86_64" and _SINCE_ICE_LAKE in features:
         features.append(_WIDE_VECTORS)
     unused = _UNUSED.get(host.architecture, {})

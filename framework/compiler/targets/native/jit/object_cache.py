@@ -102,20 +102,20 @@ class ObjectCache:
 
         Files that a process was writing when it was killed are removed in any case.
         """
-        found, now = [], time.time()
+        files, now = [], time.time()
         with os.scandir(self.folder) as entries:
             for entry in entries:
                 with suppress(OSError):  # another process removes files, too
                     status = entry.stat(follow_symlinks=False)
                     if entry.name.endswith(SUFFIX):
-                        found.append((status.st_mtime, status.st_size, entry.path))
+                        files.append((status.st_mtime, status.st_size, entry.path))
                     is_old = now - status.st_mtime > UNUSED
                     if is_old and entry.name.endswith(".tmp"):
                         os.unlink(entry.path)
-        total = sum([size for _, size, _ in found])
+        total = sum([size for _, size, _ in files])
         if total <= limit:
             return
-        for _, size, path in sorted(found):
+        for _, size, path in sorted(files):
             with suppress(OSError):
                 os.unlink(path)
             total -= size

@@ -65,7 +65,7 @@ def verify(layout):
     _verify_tuple(layout)
     for array in _examples():
         wrong = [
-            name for name, found, right in _fields(layout, array) if found != right
+            name for name, value, right in _fields(layout, array) if value != right
         ]
         if wrong:
             raise Unavailable(f"{wrong[0]} of arrays is not at its expected offset")
@@ -73,8 +73,8 @@ def verify(layout):
 
 def _verify_tuple(layout):
     items = tuple([object() for _ in range(5)])
-    found = [_read(items, layout.items + 8 * n, ctypes.c_void_p) for n in range(5)]
-    if found != [id(item) for item in items]:
+    addresses = [_read(items, layout.items + 8 * n, ctypes.c_void_p) for n in range(5)]
+    if addresses != [id(item) for item in items]:
         raise Unavailable("items of tuples are not at their expected offset")
     alone = object()
     before = _read(alone, layout.references, ctypes.c_ssize_t)

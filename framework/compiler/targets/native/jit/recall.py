@@ -32,10 +32,10 @@ def recall(make, *key):
 
 def _source():
     """Return a hash of the source of the compiler."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted(Path(__file__).parents[3].rglob("*.py")):
-        found.update(path.read_bytes())
-    return found.hexdigest()
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 SOURCE = _source()  # read at import: files that change later are not the code that runs

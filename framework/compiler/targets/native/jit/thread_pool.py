@@ -68,7 +68,7 @@ def write_serial_pool(writer):
         writer.ret(_i32(writer, 1))
 
 
-def _place(writer, offset):
+def _address(writer, offset):
     return atomics.field(writer, IRValue(writer, POINTER, "@tw_pool"), offset)
 
 
@@ -92,15 +92,15 @@ def _write_ticks(writer):
 def _write_parallel(writer):
     with writer.function("tw_parallel", _TASK, attributes="nounwind") as task:
         _, _, chunks = task
-        limit = atomics.load(writer, _place(writer, LIMIT), _I32)
+        limit = atomics.load(writer, _address(writer, LIMIT), _I32)
         writer.branch((chunks > 1) & (limit > 1), "try_lock", "alone")
         writer.begin("try_lock")
         taken = atomics.compare_exchange(
-            writer, _place(writer, LOCK), _i32(writer, 0), _i32(writer, 1)
+            writer, _address(writer, LOCK), _i32(writer, 0), _i32(writer, 1)
         )
         writer.branch(taken, "locked", "alone")
         writer.begin("locked")
-        started = writer.load(_place(writer, STARTED), _I32)
+        started = writer.load(_address(writer, STARTED), _I32)
         writer.branch(started < limit - 1, "start", "publish")
         writer.begin("start")
         writer.call("tw_start", [limit - 1])
@@ -111,16 +111,16 @@ def _write_parallel(writer):
             writer,
             task,
             atomics.subtract(
-                writer, _place(writer, REMAINING), writer.index(1), "acquire"
+                writer, _address(writer, REMAINING), writer.index(1), "acquire"
             ),
         )
-        before = atomics.subtract(writer, _place(writer, UNFINISHED), done, "acq_rel")
+        before = atomics.subtract(writer, _address(writer, UNFINISHED), done, "acq_rel")
         writer.branch(before == done, "finished", "others")
         writer.begin("others")
         writer.call("tw_wait", [])
         writer.jump("finished")
         writer.begin("finished")
-        atomics.store(writer, _i32(writer, 0), _place(writer, LOCK), "release")
+        atomics.store(writer, _i32(writer, 0), _address(writer, LOCK), "release")
         writer.ret()
         writer.begin("alone")
         writer.call("tw_serially", task)
@@ -130,18 +130,18 @@ def _write_parallel(writer):
 def _publish(writer, task):
     """Write the job, then publish it, then wake workers that sleep."""
     function, context, chunks = task
-    writer.store(function, _place(writer, FUNCTION))
-    writer.store(context, _place(writer, CONTEXT))
-    writer.store(chunks, _place(writer, CHUNKS))
-    save_float_mode(writer, _place(writer, FLOAT_MODE))
-    atomics.store(writer, atomics.core(writer), _place(writer, CORE))
-    atomics.store(writer, chunks, _place(writer, UNFINISHED))
-    atomics.exchange(writer, _place(writer, REMAINING), chunks, "seq_cst")
-    asleep = atomics.load(writer, _place(writer, ASLEEP), _I64, "seq_cst")
+    writer.store(function, _address(writer, FUNCTION))
+    writer.store(context, _address(writer, CONTEXT))
+    writer.store(chunks, _address(writer, CHUNKS))
+    save_float_mode(writer, _address(writer, FLOAT_MODE))
+    atomics.store(writer, atomics.core(writer), _address(writer, CORE))
+    atomics.store(writer, chunks, _address(writer, UNFINISHED))
+    atomics.exchange(writer, _address(writer, REMAINING), chunks, "seq_cst")
+    asleep = atomics.load(writer, _address(writer, ASLEEP), _I64, "seq_cst")
     with writer.when(asleep > 0):
         count = writer.select(asleep < chunks - 1, asleep, chunks - 1)
-        atomics.subtract(writer, _place(writer, ASLEEP), count)
-        epoch = _place(writer, EPOCH)
+        atomics.subtract(writer, _address(writer, ASLEEP), count)
+        epoch = _address(writer, EPOCH)
         atomics.add(writer, epoch, _i32(writer, 1), "seq_cst")
         atomics.futex_wake(writer, epoch, count)
 
@@ -168,8 +168,8 @@ def _take_all(writer, task, first):
     writer.begin(body)
     atomics.call_address(writer, function, [context, chunks - remaining])
     writer.emit(f"{next_done} = add i64 {done.text}, 1")
-    place = _place(writer, REMAINING)
-    writer.emit(f"{next_remaining} = atomicrmw sub ptr {place.text}, i64 1 acquire")
+    address = _address(writer, REMAINING)
+    writer.emit(f"{next_remaining} = atomicrmw sub ptr {address.text}, i64 1 acquire")
     writer.jump(head)
     writer.begin(end)
     return done
@@ -178,8 +178,8 @@ def _take_all(writer, task, first):
 def _write_wait(writer):
     """Wait for the chunks that workers have begun: spin for a while, then sleep."""
     with writer.function("tw_wait", [], None, "nounwind noinline", "internal"):
-        unfinished = _place(writer, UNFINISHED)
-        spin = writer.load(_place(writer, SPIN), _I64)
+        unfinished = _address(writer, UNFINISHED)
+        spin = writer.load(_address(writer, SPIN), _I64)
         start = atomics.ticks(writer)
         writer.jump("look")
         writer.begin("look")
@@ -189,7 +189,7 @@ def _write_wait(writer):
         atomics.pause(writer)
         writer.branch(atomics.ticks(writer) - start < spin, "look", "sleep")
         writer.begin("sleep")
-        waiting = _place(writer, WAITING)
+        waiting = _address(writer, WAITING)
         atomics.store(writer, _i32(writer, 1), waiting, "seq_cst")
         left = atomics.load(writer, unfinished, _I64, "seq_cst")
         writer.branch(left == 0, "awake", "wait")
@@ -210,34 +210,34 @@ def _write_worker(writer):
         number,
     ):
         number = writer.assigned(_I32, f"ptrtoint ptr {number.text} to i32")
-        remaining, epoch = _place(writer, REMAINING), _place(writer, EPOCH)
-        limit_place = _place(writer, LIMIT)
-        left_place = writer.alloca(_I64)  # when the thread last left a core
-        writer.store(writer.index(0), left_place)
+        remaining, epoch = _address(writer, REMAINING), _address(writer, EPOCH)
+        limit_address = _address(writer, LIMIT)
+        left_address = writer.alloca(_I64)  # when the thread last left a core
+        writer.store(writer.index(0), left_address)
         writer.jump("idle")
 
         writer.begin("idle")  # a worker above the limit sleeps until that changes
-        limit = atomics.load(writer, limit_place, _I32)
+        limit = atomics.load(writer, limit_address, _I32)
         writer.branch(number < limit, "begin", "park")
         writer.begin("park")
-        atomics.futex_wait(writer, limit_place, limit)
+        atomics.futex_wait(writer, limit_address, limit)
         writer.jump("idle")
 
         writer.begin("begin")
-        spin = writer.load(_place(writer, SPIN), _I64)
+        spin = writer.load(_address(writer, SPIN), _I64)
         start = atomics.ticks(writer)
-        callers = atomics.load(writer, _place(writer, CORE), _I32)
+        callers = atomics.load(writer, _address(writer, CORE), _I32)
         core = atomics.core(writer)
         same = (core == callers) & (core >= 0)
         writer.branch(same, "in_the_way", "look")
 
         # A worker that looks on the core of its caller keeps the caller from its work.
         writer.begin("in_the_way")
-        left = writer.load(left_place, _I64)
+        left = writer.load(left_address, _I64)
         recently = start - left < spin * 50
         writer.branch(recently, "announce", "leave")
         writer.begin("leave")
-        writer.store(start, left_place)
+        writer.store(start, left_address)
         writer.call("tw_leave_core", [core])
         writer.jump("look")
         writer.begin("look")
@@ -252,10 +252,10 @@ def _write_worker(writer):
         # must not sleep here, as it would be woken in place of another one.
         writer.begin("announce")
         before = atomics.load(writer, epoch, _I32, "seq_cst")
-        limit = atomics.load(writer, limit_place, _I32, "seq_cst")
+        limit = atomics.load(writer, limit_address, _I32, "seq_cst")
         writer.branch(number < limit, "ready", "idle")
         writer.begin("ready")
-        asleep = _place(writer, ASLEEP)
+        asleep = _address(writer, ASLEEP)
         atomics.add(writer, asleep, writer.index(1), "seq_cst")
         seen = atomics.load(writer, remaining, _I64, "seq_cst")
         writer.branch(seen > 0, "take", "sleep")
@@ -268,18 +268,18 @@ def _write_worker(writer):
         writer.branch(first > 0, "job", "idle")
         writer.begin("job")
         task = [
-            writer.load(_place(writer, place), dtype)
-            for place, dtype in (
+            writer.load(_address(writer, offset), dtype)
+            for offset, dtype in (
                 (FUNCTION, POINTER),
                 (CONTEXT, POINTER),
                 (CHUNKS, _I64),
             )
         ]
-        restore_float_mode(writer, _place(writer, FLOAT_MODE))
+        restore_float_mode(writer, _address(writer, FLOAT_MODE))
         done = _take_all(writer, task, first)
-        unfinished = _place(writer, UNFINISHED)
+        unfinished = _address(writer, UNFINISHED)
         before = atomics.subtract(writer, unfinished, done, "seq_cst")
-        waiting = atomics.load(writer, _place(writer, WAITING), _I32, "seq_cst")
+        waiting = atomics.load(writer, _address(writer, WAITING), _I32, "seq_cst")
         with writer.when((before == done) & (waiting != 0)):
             atomics.futex_wake(writer, unfinished, _i32(writer, 1))
         writer.jump("idle")
@@ -311,8 +311,8 @@ def _write_start(writer):
         writer.call("pthread_sigmask", [block, blocked, before], _I32)
         writer.jump("next")
         writer.begin("next")
-        place = _place(writer, STARTED)
-        started = writer.load(place, _I32)
+        address = _address(writer, STARTED)
+        started = writer.load(address, _I32)
         writer.branch(started < count, "create", "done")
         writer.begin("create")
         number = writer.cast(started + 1, _I64)
@@ -322,10 +322,10 @@ def _write_start(writer):
         writer.branch(failed == 0, "created", "refused")
         writer.begin("created")
         writer.call("pthread_detach", [writer.load(thread, POINTER)], _I32)
-        writer.store(started + 1, place)
+        writer.store(started + 1, address)
         writer.jump("next")
         writer.begin("refused")
-        atomics.store(writer, started + 1, _place(writer, LIMIT))
+        atomics.store(writer, started + 1, _address(writer, LIMIT))
         writer.jump("done")
         writer.begin("done")
         writer.call("pthread_sigmask", [restore, before, null], _I32)
@@ -335,36 +335,36 @@ def _write_start(writer):
 def _write_settings(writer):
     """`tw_set_threads`, `tw_get_threads`, `tw_set_spin`, and `tw_after_fork`."""
     with writer.function("tw_set_threads", [("n", _I32)], None, "nounwind") as (n,):
-        limit, epoch = _place(writer, LIMIT), _place(writer, EPOCH)
+        limit, epoch = _address(writer, LIMIT), _address(writer, EPOCH)
         atomics.store(writer, n, limit, "seq_cst")
         atomics.add(writer, epoch, _i32(writer, 1), "seq_cst")
-        for place in (limit, epoch):
-            atomics.futex_wake(writer, place, writer.index(2**31 - 1))
+        for address in (limit, epoch):
+            atomics.futex_wake(writer, address, writer.index(2**31 - 1))
         writer.ret()
     with writer.function("tw_get_threads", [], _I32, "nounwind"):
-        writer.ret(atomics.load(writer, _place(writer, LIMIT), _I32))
+        writer.ret(atomics.load(writer, _address(writer, LIMIT), _I32))
     with writer.function("tw_set_spin", [("n", _I64)], None, "nounwind") as (n,):
-        writer.store(n, _place(writer, SPIN))
+        writer.store(n, _address(writer, SPIN))
         writer.ret()
     with writer.function("tw_after_fork", [], None, "nounwind"):
-        for place in (LOCK, EPOCH, STARTED, WAITING):
-            atomics.store(writer, _i32(writer, 0), _place(writer, place))
-        for place in (REMAINING, UNFINISHED, ASLEEP):
-            atomics.store(writer, writer.index(0), _place(writer, place))
+        for offset in (LOCK, EPOCH, STARTED, WAITING):
+            atomics.store(writer, _i32(writer, 0), _address(writer, offset))
+        for offset in (REMAINING, UNFINISHED, ASLEEP):
+            atomics.store(writer, writer.index(0), _address(writer, offset))
         writer.ret()
 
 
-def save_float_mode(writer, place):
+def save_float_mode(writer, address):
     """Save the caller's rounding mode and treatment of denormals for the workers."""
     if engine.host().architecture == "x86_64":
-        writer.call("llvm.x86.sse.stmxcsr", [place])
+        writer.call("llvm.x86.sse.stmxcsr", [address])
     else:
-        writer.store(writer.call("llvm.aarch64.get.fpcr", [], _I64), place)
+        writer.store(writer.call("llvm.aarch64.get.fpcr", [], _I64), address)
 
 
-def restore_float_mode(writer, place):
+def restore_float_mode(writer, address):
     """Restore the saved rounding mode and treatment of denormals."""
     if engine.host().architecture == "x86_64":
-        writer.call("llvm.x86.sse.ldmxcsr", [place])
+        writer.call("llvm.x86.sse.ldmxcsr", [address])
     else:
-        writer.call("llvm.aarch64.set.fpcr", [writer.load(place, _I64)])
+        writer.call("llvm.aarch64.set.fpcr", [writer.load(address, _I64)])

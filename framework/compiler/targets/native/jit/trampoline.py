@@ -128,9 +128,9 @@ class _Body:
             number, is_native = entry.array_dtype(writer, array)
             number = writer.cast(writer.bitcast(number, np.uint32), _I64)
             is_known = number < _OTHER_NUMBER
-            place = writer.select(is_known, number, writer.index(_OTHER_NUMBER))
+            bit = writer.select(is_known, number, writer.index(_OTHER_NUMBER))
             is_one = writer.select(
-                numbers < 0, number == -numbers, (numbers >> place) & 1 != 0
+                numbers < 0, number == -numbers, (numbers >> bit) & 1 != 0
             )
             right = is_native & is_one
             has = writer.cast(entry.array_flags(writer, array), _I64)
@@ -152,12 +152,12 @@ class _Body:
         writer, count = self.writer, self.head["addresses"]
         with writer.loop(0, count) as n:
             argument, word = [self.word(cursor + n * 2 + i) for i in range(2)]
-            place = writer.at(context, n, POINTER)
-            writer.store(word, place)
+            entry_address = writer.at(context, n, POINTER)
+            writer.store(word, entry_address)
             with writer.when(argument != WORD):
                 array = entry.argument(writer, self.args, argument)
                 address = writer.at(entry.array_data(writer, array), word, np.uint8)
-                writer.store(address, place)
+                writer.store(address, entry_address)
         return cursor + count * 2
 
     def run(self, context, cursor):
@@ -171,8 +171,8 @@ class _Body:
         with writer.loop(0, head["functions"]) as n:
             with writer.when(writer.load(error, _I64) == 0):
                 function = self.word(cursor + n, POINTER)
-                found = atomics.call_address(writer, function, [context], _I64)
-                writer.store(found, error)
+                result = atomics.call_address(writer, function, [context], _I64)
+                writer.store(result, error)
         self.run_if_any("leave")
         with writer.when(head["releases_gil"] != 0):
             entry.retake_gil(writer, writer.load(state, POINTER))

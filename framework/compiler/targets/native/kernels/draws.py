@@ -93,9 +93,9 @@ class DrawKernel(NativeKernel):
         with writer.loop(number * blocks, (number + 1) * blocks) as block:
             writer.call(name, [context, block])
 
-    def define(self, writer, name, places):
+    def define(self, writer, name, index_of):
         (state,), (out,) = self.operands, self.outputs
-        with block_function(writer, name, places, (state, out)) as (
+        with block_function(writer, name, index_of, (state, out)) as (
             (state_at, out_at),
             block,
         ):

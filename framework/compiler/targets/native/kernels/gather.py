@@ -39,11 +39,11 @@ class GatherKernel(NativeKernel):
         rows = max(1, self.limits.kernel_work // tail)
         return -(-lead * count // rows), rows
 
-    def define(self, writer, name, places):
+    def define(self, writer, name, index_of):
         (out,), (source, indices) = self.outputs, self.operands
         lead, size, tail, count = self.sizes
         bits, (_, rows) = bits_of(source.dtype), self.blocks
-        with block_function(writer, name, places, (source, indices, out)) as (
+        with block_function(writer, name, index_of, (source, indices, out)) as (
             (source_at, indices_at, out_at),
             block,
         ):
@@ -110,11 +110,11 @@ class ScatterKernel(NativeKernel):
         rows = -(-size // count)
         return -(-size // rows), rows
 
-    def define(self, writer, name, places):
+    def define(self, writer, name, index_of):
         (out,), (rows, indices) = self.outputs, self.operands
         lead, size, tail, count = self.sizes
         dtype, (_, width) = out.dtype, self.blocks
-        with block_function(writer, name, places, (rows, indices, out)) as (
+        with block_function(writer, name, index_of, (rows, indices, out)) as (
             (rows_at, indices_at, out_at),
             block,
         ):
@@ -125,10 +125,10 @@ class ScatterKernel(NativeKernel):
                 with writer.loop(0, own * tail) as i:
                     writer.store(writer.const(0, dtype), writer.at(first, i, dtype))
                 with writer.loop(0, count) as k:
-                    place = _index_at(writer, indices_at, k, indices.dtype) - start
-                    with writer.when((place >= 0) & (place < own)):
+                    row = _index_at(writer, indices_at, k, indices.dtype) - start
+                    with writer.when((row >= 0) & (row < own)):
                         a = writer.at(rows_at, (above * count + k) * tail, dtype)
-                        b = writer.at(first, place * tail, dtype)
+                        b = writer.at(first, row * tail, dtype)
                         with writer.loop(0, tail) as i:
                             address = writer.at(b, i, dtype)
                             total = writer.load(address, dtype)
@@ -189,15 +189,15 @@ def _index_at(writer, indices, k, dtype):
 
 def _is_outside(writer, indices, count, dtype, size, skips=False):
     """Return True if an index is too large, or negative; ``skips`` allows negative ones."""
-    found = writer.alloca(np.int64)
-    writer.store(writer.index(0), found)
+    is_outside = writer.alloca(np.int64)
+    writer.store(writer.index(0), is_outside)
     with writer.loop(0, count) as k:
         index, limit = _index_at(writer, indices, k, dtype), writer.index(size)
         if not skips or dtype.kind == "u":  # then negative ones become too large
             index, limit = [writer.bitcast(x, np.uint64) for x in (index, limit)]
         wrong = writer.cast(index >= limit, np.int64)
-        writer.store(writer.load(found, np.int64) | wrong, found)
-    return writer.load(found, np.int64) != 0
+        writer.store(writer.load(is_outside, np.int64) | wrong, is_outside)
+    return writer.load(is_outside, np.int64) != 0
 
 
 def _at_most(writer, width, rest):

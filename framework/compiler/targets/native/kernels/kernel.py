@@ -35,13 +35,13 @@ class NativeKernel(Kernel):
         """The approximate number of operations."""
         return sum([a.size for a in (*self.reads, *self.outputs)])
 
-    def code_key(self, places):
+    def code_key(self, index_of):
         """Return the cache key of the text that `define` writes; None if it is not cached.
 
         It contains everything that the text depends on, except the `Limits`.
         """
 
-    def define(self, writer, name, places):
+    def define(self, writer, name, index_of):
         """Write the functions that `write` calls; their names begin with ``name``."""
 
     def in_slices(self, count):
@@ -70,17 +70,17 @@ class NativeKernel(Kernel):
 class Arguments:
     """The addresses of buffers, in a table at ``context``."""
 
-    def __init__(self, writer, context, places):
-        self.writer, self.context, self.places = writer, context, places
+    def __init__(self, writer, context, index_of):
+        self.writer, self.context, self.index_of = writer, context, index_of
 
     def __getitem__(self, buffer):
         base, offset, _ = layout_of(buffer)
-        place = self.writer.at(self.context, self.places[base], POINTER)
-        return self.writer.at(self.writer.load(place, POINTER), offset, buffer.dtype)
+        address = self.writer.at(self.context, self.index_of[base], POINTER)
+        return self.writer.at(self.writer.load(address, POINTER), offset, buffer.dtype)
 
 
 @contextlib.contextmanager
-def block_function(writer, name, places, buffers):
+def block_function(writer, name, index_of, buffers):
     """Define ``void name(ptr context, i64 block)``, one block of a kernel's work.
 
     It is not inlined where it is called, so that LLVM compiles it once. The sizes and
@@ -102,7 +102,7 @@ def block_function(writer, name, places, buffers):
         context,
         block,
     ):
-        arguments = Arguments(writer, context, places)
+        arguments = Arguments(writer, context, index_of)
         pointers = [arguments[buffer] for buffer in buffers]
         numbers = [writer.number_of(each) for each in used]
         loaded = [writer.load(writer.at(context, -1 - n, _I64), _I64) for n in numbers]
@@ -110,16 +110,16 @@ def block_function(writer, name, places, buffers):
         writer.ret()
 
 
-def copied_context(writer, context, places, count):
-    """Return a copy of the addresses at ``places`` of a context, and of its arguments.
+def copied_context(writer, context, numbers, count):
+    """Return a copy of the addresses at ``numbers`` of a context, and of its arguments.
 
     It has room for ``count`` addresses. The functions with arguments are written first.
     """
     before = len(writer.arguments)
     copy = writer.at(writer.alloca(POINTER, before + count), before, POINTER)
-    for place in (*range(-before, 0), *places):
-        word = writer.load(writer.at(context, place, POINTER), POINTER)
-        writer.store(word, writer.at(copy, place, POINTER))
+    for number in (*range(-before, 0), *numbers):
+        word = writer.load(writer.at(context, number, POINTER), POINTER)
+        writer.store(word, writer.at(copy, number, POINTER))
     return copy
 
 

@@ -79,27 +79,27 @@ class SliceLoop(NativeKernel):
     def substitute(self, stands_for):
         raise NotImplementedError("the operands of a slice loop cannot be replaced")
 
-    def define(self, writer, name, places):
-        own_places, memory, counter = self.own_places(places), *self.operands[-2:]
+    def define(self, writer, name, index_of):
+        own_indices, memory, counter = self.own_indices(index_of), *self.operands[-2:]
         for i, code in enumerate(self.codes):
-            code.define(writer, f"{name}.{i}", own_places)
+            code.define(writer, f"{name}.{i}", own_indices)
         parameters = [("context", POINTER), ("thread", _I64)]
         with writer.function(
             f"{name}.thread", parameters, None, "nounwind noinline"
         ) as (context, thread):
-            arguments = Arguments(writer, context, places)
+            arguments = Arguments(writer, context, index_of)
             own = copied_context(
                 writer,
                 context,
-                dict.fromkeys([places[base] for base in self.bases]),
-                1 + max(own_places.values()),
+                dict.fromkeys([index_of[base] for base in self.bases]),
+                1 + max(own_indices.values()),
             )
             start = thread * memory.shape[1]
             with atomics.taken_from(writer, arguments[counter], self.count) as number:
                 for local, at in self.locals.items():
                     behind = start + at - number * (local.nbytes // self.count)
                     address = writer.away(arguments[memory], behind)
-                    writer.store(address, writer.at(own, own_places[local], POINTER))
+                    writer.store(address, writer.at(own, own_indices[local], POINTER))
                 for i, code in enumerate(self.codes):
                     code.write_slice(writer, f"{name}.{i}", own, number, thread)
             writer.ret()
@@ -109,11 +109,11 @@ class SliceLoop(NativeKernel):
         """The arrays that the steps read and write, except `locals`."""
         return [layout_of(a).base for a in (*self.operands, *self.outputs)]
 
-    def own_places(self, places):
+    def own_indices(self, index_of):
         """Return the indices of addresses in a thread's context; locals come last."""
-        last = max(places.values())
+        last = max(index_of.values())
         slots = {at: i for i, at in enumerate({*self.locals.values()}, last + 1)}
-        return places | {local: slots[at] for local, at in self.locals.items()}
+        return index_of | {local: slots[at] for local, at in self.locals.items()}
 
     def write(self, writer, name, arguments):
         for i, code in enumerate(self.codes):
@@ -125,17 +125,17 @@ class SliceLoop(NativeKernel):
         for i, code in enumerate(self.codes):
             code.finish(writer, f"{name}.{i}", arguments)
 
-    def verify(self, place_of, fail):
+    def verify(self, location_of, fail):
         """Check each step, and that a slice is computed before it is read."""
         made, holds = set(), {}
-        places = {a: place_of(a) for a in (*self.reads, *self.outputs)}
+        locations = {a: location_of(a) for a in (*self.reads, *self.outputs)}
         for out in self.outputs:
             for operand in self.reads:
-                a, b = places[operand], places[out]
+                a, b = locations[operand], locations[out]
                 if a[0] == b[0] and a[1] < b[2] and b[1] < a[2]:
                     fail(f"{out} overwrites {operand}, which is still in use")
         for step in self.steps:
-            step.verify(lambda a: places.get(a, (a, 0, a.nbytes)), fail)
+            step.verify(lambda a: locations.get(a, (a, 0, a.nbytes)), fail)
             inside = [a.base for a in step.reads if a.base in made]
             for array in {*inside, *step.outputs}:
                 handed = self.is_handed_on(array)

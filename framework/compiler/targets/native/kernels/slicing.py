@@ -136,13 +136,13 @@ class _Run:
 
     def near(self, i):
         """Return the instructions that share an array with one, the later ones last."""
-        least, found = self.limits.sliced_bytes, set()
+        least, near = self.limits.sliced_bytes, set()
         for a in self.reads[i]:
             if a in self.made_by and a.nbytes >= least:
-                found.add(self.made_by[a])
+                near.add(self.made_by[a])
         for out in self.instructions[i].outputs:
-            found.update(self.read_by.get(out, ()) if out.nbytes >= least else ())
-        return sorted(found, reverse=True)
+            near.update(self.read_by.get(out, ()) if out.nbytes >= least else ())
+        return sorted(near, reverse=True)
 
     def join(self, group, i):
         """Add an instruction to a group if it can run in the same slices."""
@@ -233,7 +233,7 @@ class _Run:
         operands = [layout_of(a).base for step in steps for a in step.operands]
         operands = [a for a in dict.fromkeys(operands) if a not in made]
         hidden = [out for out in made if out not in outputs]
-        locals, size = _places(steps, hidden, group.count)
+        locals, size = _offsets(steps, hidden, group.count)
         codes = [code_of(step) for step in steps]
         threads = self.limits.threads
         return SliceLoop(
@@ -249,17 +249,17 @@ class _Group:
         self.members = {first: instruction}
 
 
-def _places(steps, arrays, count):
-    """Return ``(places, size)``: the byte offset of each array's slice in a thread.
+def _offsets(steps, arrays, count):
+    """Return ``(offsets, size)``: the byte offset of each array's slice in a thread.
 
     Memory is reused for slices of the same size, in place where a nest allows it.
     """
     last = {}
     for i, step in enumerate(steps):
         last |= {a.base: i for a in step.operands}
-    places, free, size = {}, {}, 0
+    offsets, free, size = {}, {}, 0
     for i, step in enumerate(steps):
-        ending = [a for a in places if last.get(a) == i]
+        ending = [a for a in offsets if last.get(a) == i]
         for out in [out for out in step.outputs if out in arrays]:
             fits = [
                 a
@@ -270,13 +270,13 @@ def _places(steps, arrays, count):
             ]
             nbytes = out.nbytes // count
             if fits:
-                places[out] = places[fits[0]]
+                offsets[out] = offsets[fits[0]]
                 ending.remove(fits[0])
             elif free.get(nbytes):
-                places[out] = free[nbytes].pop()
+                offsets[out] = free[nbytes].pop()
             else:
-                places[out] = size
+                offsets[out] = size
                 size += -(-nbytes // LINE) * LINE
         for a in ending:
-            free.setdefault(a.nbytes // count, []).append(places[a])
-    return places, size
+            free.setdefault(a.nbytes // count, []).append(offsets[a])
+    return offsets, size

@@ -69,9 +69,9 @@ class Slot(NamedTuple):
 
 
 class StepLoop(NativeKernel):
-    """``trace.program`` for each step; ``places`` are the numbers of buffers in the table."""
+    """``trace.program`` for each step; ``index_of`` are the numbers of buffers in the table."""
 
-    __slots__ = ("trace", "chunks", "places", "slots", "filled", "codes", "packed")
+    __slots__ = ("trace", "chunks", "index_of", "slots", "filled", "codes", "packed")
     accepts = staticmethod(accepts_recurrent)
 
     @classmethod
@@ -129,11 +129,11 @@ class StepLoop(NativeKernel):
             return Slot(operand(base.source), 0, None, size)
 
         room = Buffer((arena * chunks,), np.dtype(np.uint8), Kind.SCRATCH)
-        self.places, self.slots = {}, {}
+        self.index_of, self.slots = {}, {}
         for each in step_instructions(trace):
             for buffer in (*each.operands, *each.outputs):
                 base = layout_of(buffer).base
-                self.places[base] = self.place(slot_of(base))
+                self.index_of[base] = self.number_of(slot_of(base))
         self.packed = self.find_packed(operand, slot_of)
         self.filled = [  # the number of an output, and what is put into it at first
             (i, row, operand(value))
@@ -145,19 +145,19 @@ class StepLoop(NativeKernel):
         self.filled += [(trace.results.index(m), None, None) for m in zeros]
         self.operands = tuple(arrays)
 
-    def place(self, slot):
+    def number_of(self, slot):
         """The number of an address in the table."""
         return self.slots.setdefault(slot, len(self.slots))
 
     def find_packed(self, operand, slot_of):
         """``[(product, the operand that is packed, the memory for the copy)]``."""
-        found = []
+        packed = []
         for code in self.codes:
             if type(code) is StepProduct:
                 copy = Buffer((code.size,), code.dtype, Kind.SCRATCH)
-                code.packed = self.place(Slot(operand(copy)))
-                found.append((code, slot_of(code.product.b.base).array, copy))
-        return found
+                code.packed = self.number_of(Slot(operand(copy)))
+                packed.append((code, slot_of(code.product.b.base).array, copy))
+        return packed
 
     @property
     def calls_blas(self):
@@ -172,13 +172,13 @@ class StepLoop(NativeKernel):
         each = sum([code.work for code in self.codes])
         return self.trace.steps * self.chunks * each
 
-    def define(self, writer, name, places):
+    def define(self, writer, name, index_of):
         for number, code in enumerate(self.codes):
-            code.define(writer, f"{name}.{number}", self.places)
+            code.define(writer, f"{name}.{number}", self.index_of)
         parameters = [("context", POINTER), ("number", np.int64)]
         for i, (code, array, copy) in enumerate(self.packed):
             with code.function(writer, f"{name}.pack_{i}", parameters) as given:
-                arguments = Arguments(writer, given[0], places)
+                arguments = Arguments(writer, given[0], index_of)
                 source = arguments[self.operands[array]]
                 code.pack(writer, source, arguments[copy], given[1])
                 writer.ret()
@@ -186,7 +186,7 @@ class StepLoop(NativeKernel):
             context,
             number,
         ):
-            self.write_chunk(writer, name, Arguments(writer, context, places), number)
+            self.write_chunk(writer, name, Arguments(writer, context, index_of), number)
             writer.ret()
 
     def write(self, writer, name, arguments):
@@ -200,22 +200,22 @@ class StepLoop(NativeKernel):
         """Append all steps of a chunk of the batch."""
         self.write_initial(writer, arguments, number)
         context = copied_context(writer, arguments.context, (), max(len(self.slots), 1))
-        for slot, place in self.slots.items():
+        for slot, index in self.slots.items():
             if slot.ahead is None:
                 start = number * slot.chunk + slot.offset
                 address = arguments[self.array(slot.array)]
                 address = writer.at(address, start, np.uint8)
-                writer.store(address, writer.at(context, place, POINTER))
-        inner, steps = Arguments(writer, context, self.places), self.trace.steps
+                writer.store(address, writer.at(context, index, POINTER))
+        inner, steps = Arguments(writer, context, self.index_of), self.trace.steps
         with writer.loop(0, steps) as t:
             t = writer.index(steps - 1) - t if self.trace.backwards else t
-            for slot, place in self.slots.items():
+            for slot, index in self.slots.items():
                 if slot.ahead is not None:
                     array = self.array(slot.array)
                     start = (t + slot.ahead) * math.prod(array.shape[1:])
                     address = writer.at(arguments[array], start, array.dtype)
                     address = writer.at(address, number * slot.chunk, np.uint8)
-                    writer.store(address, writer.at(context, place, POINTER))
+                    writer.store(address, writer.at(context, index, POINTER))
             for i, code in enumerate(self.codes):
                 code.write(writer, f"{name}.{i}", inner)
 
@@ -231,12 +231,12 @@ class StepLoop(NativeKernel):
             rows = (0, out.shape[0]) if row is None else (row, row + 1)
             with writer.loop(*rows) as t, writer.loop(0, size) as i:
                 x = writer.const(0, out.dtype)
-                place = number * size + i
+                position = number * size + i
                 if source is not None:
                     array = arguments[self.operands[source]]
-                    entry = place + t * width if row is None else place
+                    entry = position + t * width if row is None else position
                     x = writer.load(writer.at(array, entry, out.dtype), out.dtype)
-                target = writer.at(arguments[out], place + t * width, out.dtype)
+                target = writer.at(arguments[out], position + t * width, out.dtype)
                 writer.store(x, target)
 
 

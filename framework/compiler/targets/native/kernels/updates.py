@@ -35,15 +35,15 @@ def compiled_update(rule, dtype, decays, scaled):
     (nest,) = program.instructions
     if not all([nest.is_done_with(a, out) for a, out in made]) or nest.finish:
         return None
-    places = {a: i for i, a in enumerate(inputs)}
-    places.update({out: places[a] for a, out in made})
-    return _compiled(nest, inputs, places, {places[out] for _, out in made})
+    index_of = {a: i for i, a in enumerate(inputs)}
+    index_of.update({out: index_of[a] for a, out in made})
+    return _compiled(nest, inputs, index_of, {index_of[out] for _, out in made})
 
 
-def _compiled(nest, inputs, places, written):
+def _compiled(nest, inputs, index_of, written):
     writer, count = Writer(), len(inputs)
     (axis,) = {loop.axis for loop in nest.body if hasattr(loop, "axis")}
-    write_nest(writer, nest, "update.block", places, open_axis=axis, extent_at=count)
+    write_nest(writer, nest, "update.block", index_of, open_axis=axis, extent_at=count)
     with writer.function("update", [("context", POINTER)], np.int64) as (context,):
         size = writer.load(writer.at(context, count, np.int64), np.int64)
         width = nest.body[-1].width

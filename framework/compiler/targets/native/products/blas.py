@@ -214,7 +214,7 @@ def _address(name):
     return ctypes.cast(openblas.symbol(name), ctypes.c_void_p).value
 
 
-_STATE = {"lock": 0, "depth": 4, "before": 8}  # places in @tw_blas
+_STATE = {"lock": 0, "depth": 4, "before": 8}  # offsets in @tw_blas
 
 
 def _write_threads(writer):
@@ -225,7 +225,7 @@ def _write_threads(writer):
     state = IRValue(writer, POINTER, "@tw_blas")
     one, zero = writer.const(1, _I32), writer.const(0, _I32)
 
-    def place(name):
+    def address(name):
         return atomics.field(writer, state, _STATE[name])
 
     def count():
@@ -234,7 +234,7 @@ def _write_threads(writer):
     def lock():
         writer.jump("try")
         writer.begin("try")
-        taken = atomics.compare_exchange(writer, place("lock"), zero, one)
+        taken = atomics.compare_exchange(writer, address("lock"), zero, one)
         writer.branch(taken, "locked", "pause")
         writer.begin("pause")
         atomics.pause(writer)
@@ -243,32 +243,32 @@ def _write_threads(writer):
 
     with writer.function("tw_blas_enter", [], None, "nounwind"):
         lock()
-        depth = writer.load(place("depth"), _I32)
+        depth = writer.load(address("depth"), _I32)
         with writer.when(depth == 0):
             before = count()
-            writer.store(before, place("before"))
+            writer.store(before, address("before"))
             with writer.when(before != 1):
                 writer.call("tw_set_num_threads", [one])
-        writer.store(depth + 1, place("depth"))
-        atomics.store(writer, zero, place("lock"), "release")
+        writer.store(depth + 1, address("depth"))
+        atomics.store(writer, zero, address("lock"), "release")
         writer.ret()
     with writer.function("tw_blas_leave", [], None, "nounwind"):
         lock()
-        depth = writer.load(place("depth"), _I32) - 1
-        writer.store(depth, place("depth"))
-        before = writer.load(place("before"), _I32)
+        depth = writer.load(address("depth"), _I32) - 1
+        writer.store(depth, address("depth"))
+        before = writer.load(address("before"), _I32)
         with writer.when((depth == 0) & (before != 1)):
             with writer.when(count() == 1):  # else set by others meanwhile
                 writer.call("tw_set_num_threads", [before])
-        atomics.store(writer, zero, place("lock"), "release")
+        atomics.store(writer, zero, address("lock"), "release")
         writer.ret()
     with writer.function("tw_blas_after_fork", [], None, "nounwind"):
-        depth = writer.load(place("depth"), _I32)
-        before = writer.load(place("before"), _I32)
+        depth = writer.load(address("depth"), _I32)
+        before = writer.load(address("before"), _I32)
         with writer.when((depth != 0) & (before != 1)):
             writer.call("tw_set_num_threads", [before])
-        writer.store(zero, place("depth"))
-        atomics.store(writer, zero, place("lock"))
+        writer.store(zero, address("depth"))
+        atomics.store(writer, zero, address("lock"))
         writer.ret()
 
 

@@ -47,10 +47,10 @@ def _contraction(instruction, limits):
 
 def _schedules(instruction, limits, most=1):
     """Return up to ``most`` `Schedule`s of an instruction; none if there is no code."""
-    found, (out,) = _contraction(instruction, limits), instruction.outputs
-    if found is None:
+    contraction, (out,) = _contraction(instruction, limits), instruction.outputs
+    if contraction is None:
         return ()
-    maps, _, shapes = found
+    maps, _, shapes = contraction
     width, registers = engine.vector_registers()
     # CPUs with 64-byte vectors often have one unit for them, or split them: one product
     # a cycle instead of two.
@@ -89,14 +89,14 @@ class ContractionKernel(NativeKernel):
     @classmethod
     def of(cls, program, instruction):
         limits = program.limits
-        found = _schedules(instruction, limits)
-        if not found:
+        schedules = _schedules(instruction, limits)
+        if not schedules:
             return None
         if limits.is_standalone or not config.autotune_is_on():
-            return cls(instruction, *found, limits)
+            return cls(instruction, *schedules, limits)
         maps, _, shapes = _contraction(instruction, limits)
-        found = _schedules(instruction, limits, limits.tiles_tried)
-        kernels = {str(each.tile): cls(instruction, each, limits) for each in found}
+        schedules = _schedules(instruction, limits, limits.tiles_tried)
+        kernels = {str(each.tile): cls(instruction, each, limits) for each in schedules}
         about = f"{maps} {shapes} {instruction.outputs[0].dtype.char} {limits}"
         return kernels[autotune.fastest(kernels, about)]
 
@@ -113,8 +113,8 @@ class ContractionKernel(NativeKernel):
             sizes["bands"] = self.threads * _band_size(schedule)
         if schedule.parts > 1:
             sizes["parts"] = schedule.parts * out.size
-        found = {purpose: ((size,), out.dtype) for purpose, size in sizes.items()}
-        return found | ({"counter": ((1,), _I64)} if self.has_counter else {})
+        specs = {purpose: ((size,), out.dtype) for purpose, size in sizes.items()}
+        return specs | ({"counter": ((1,), _I64)} if self.has_counter else {})
 
     @property
     def has_counter(self):
@@ -146,15 +146,15 @@ class ContractionKernel(NativeKernel):
         twin.count = count
         return twin
 
-    def code_key(self, places):
+    def code_key(self, index_of):
         arrays = (*self.operands, *self.outputs)
         used = [(arrays.index(a), *layout_of(a)) for a in arrays]
-        used = [(n, places[base], at, base.dtype) for n, base, at, _ in used]
+        used = [(n, index_of[base], at, base.dtype) for n, base, at, _ in used]
         how = self.schedule, self.threads, self.count is not None, self.outputs[0].size
         return *how, *used
 
-    def define(self, writer, name, places):
-        _Functions(self, writer, name, places).write(self.count is not None)
+    def define(self, writer, name, index_of):
+        _Functions(self, writer, name, index_of).write(self.count is not None)
 
     def prepare(self, writer, name, arguments):
         schedule, context = self.schedule, arguments.context
@@ -187,15 +187,15 @@ def _band_size(schedule):
 
 def _copies(phase, tile):
     """Return the blocks of the copy of the second operand: tiles and other output loops."""
-    others = [loop.extent for _, loop in _other_places(phase, tile)]
+    others = [loop.extent for _, loop in _other_loops(phase, tile)]
     return math.prod(others) * (
         tile.count_along(phase) if _has_width(phase, tile) else 1
     )
 
 
-def _other_places(phase, tile):
-    places = enumerate(phase.places)
-    return [(i, loop) for i, loop in places if i != tile.along and loop.b]
+def _other_loops(phase, tile):
+    loops = enumerate(phase.free)
+    return [(i, loop) for i, loop in loops if i != tile.along and loop.b]
 
 
 def _has_width(phase, tile):
@@ -206,8 +206,8 @@ def _has_width(phase, tile):
 class _Functions:
     """Writes the functions of a kernel."""
 
-    def __init__(self, kernel, writer, name, places):
-        self.writer, self.name, self.places = writer, name, places
+    def __init__(self, kernel, writer, name, index_of):
+        self.writer, self.name, self.index_of = writer, name, index_of
         self.schedule, (self.out,) = sized(kernel.schedule), kernel.outputs
         self.tile, self.phases = kernel.schedule.tile, self.schedule.phases
         self.tile_phases = kernel.schedule.phases
@@ -307,7 +307,7 @@ class _Functions:
         """Write the function that packs the second operand in the order of tiles."""
         writer, first = self.writer, 0
         function = block_function(
-            writer, f"{self.name}.pack", self.places, (self.b, self.memory["b"])
+            writer, f"{self.name}.pack", self.index_of, (self.b, self.memory["b"])
         )
         with function as (arrays, block):
             for number, phase in enumerate(self.phases):
@@ -322,10 +322,10 @@ class _Functions:
         before = self.schedule.contraction.phases[number]
         source = self.at(source, before.offsets[2])
         target = self.at(target, phase.offsets[2])
-        for i, loop in reversed(_other_places(phase, tile)):
+        for i, loop in reversed(_other_loops(phase, tile)):
             rest = block / writer.index(loop.extent)
             index, block = block - rest * loop.extent, rest
-            source = self.at(source, index * before.places[i].b)
+            source = self.at(source, index * before.free[i].b)
             target = self.at(target, index * loop.b)
         width, step, count = 1, 1, writer.index(1)
         if _has_width(phase, tile):
@@ -373,10 +373,10 @@ class _Functions:
 
     def copy_band(self, source, band, image, row):
         """Copy the part of the first operand that a band reads, padded with zeros."""
-        writer, found = self.writer, self.schedule.contraction
-        shape, reach = sized(self.schedule.band_shape), found.reach
+        writer, contraction = self.writer, self.schedule.contraction
+        shape, reach = sized(self.schedule.band_shape), contraction.reach
         own = [r.extent for r in reach]
-        starts = [image, row * found.row_step + reach[1].start]
+        starts = [image, row * contraction.row_step + reach[1].start]
         starts += [writer.index(r.start) for r in reach[2:]]
         last = len(reach) - 1
         while last > 1 and reach[last].is_inside and reach[last].size == own[last]:
@@ -387,11 +387,11 @@ class _Functions:
             to = Size(math.prod(shape[axis + 1 :]))
             if axis < last:
                 with writer.loop(0, shape[axis]) as i:
-                    place = starts[axis] + i
-                    inside = (place >= 0) & (place < own[axis])
+                    position = starts[axis] + i
+                    inside = (position >= 0) & (position < own[axis])
                     there = self.at(target, i * to)
                     with writer.when(inside):
-                        copy(axis + 1, self.at(source, place * step), there)
+                        copy(axis + 1, self.at(source, position * step), there)
                     with writer.when(~inside):
                         self.clear(there, writer.index(to))
                 return
@@ -417,26 +417,26 @@ class _Functions:
         written = memory.get("parts", self.out)
         buffers = dict.fromkeys([self.a, read, written, *memory.values()])
         with block_function(
-            self.writer, f"{self.name}.{name}", self.places, list(buffers)
+            self.writer, f"{self.name}.{name}", self.index_of, list(buffers)
         ) as (given, number):
-            found = dict(zip(buffers, given))
-            yield number, found, (found[self.a], found[read], found[written])
+            held = dict(zip(buffers, given))
+            yield number, held, (held[self.a], held[read], held[written])
 
-    def band_of(self, found, thread):
+    def band_of(self, held, thread):
         """Return the memory of a thread for its copy of a band, or None."""
         if "bands" not in self.memory:
             return None
         start = thread * Size(_band_size(self.schedule))
-        return self.at(found[self.memory["bands"]], start)
+        return self.at(held[self.memory["bands"]], start)
 
     def slice(self):
         """Write the function that computes a slice: all bands of some images."""
         writer, schedule = self.writer, self.schedule
         add = writer.const(False, np.bool_)
-        with self.block_function("slice") as (number, found, arrays):
+        with self.block_function("slice") as (number, held, arrays):
             threads = writer.index(Size(self.threads))
             image = number / threads
-            band = self.band_of(found, number - image * threads)
+            band = self.band_of(held, number - image * threads)
             first = image * schedule.row_bands
             with (
                 writer.loop(first, first + schedule.row_bands) as i,
@@ -447,12 +447,12 @@ class _Functions:
     def thread(self):
         """Write the function of a thread, which takes blocks until none are left."""
         writer, schedule = self.writer, self.schedule
-        with self.block_function("thread") as (thread, found, (a, b, out)):
-            band = self.band_of(found, thread)
+        with self.block_function("thread") as (thread, held, (a, b, out)):
+            band = self.band_of(held, thread)
             blocks = writer.index(Size(schedule.blocks))
             taken = writer.loop(0, blocks)
             if "counter" in self.memory:
-                counter = found[self.memory["counter"]]
+                counter = held[self.memory["counter"]]
                 taken = atomics.taken_from(writer, counter, blocks)
             with taken as block:
                 part = block / writer.index(schedule.cuts)
@@ -496,19 +496,19 @@ class _Functions:
         out = self.at(arrays[2], moved[0] + at_out)
         images = writer.index(schedule.images)
         row_count = self.least(schedule.rows, rows.extent - row)
-        others = [i for i in range(len(phase.places)) if i != tile.along]
-        outer = [i for i in others if phase.places[i].b]
-        inner = [i for i in others if not phase.places[i].b]
+        others = [i for i in range(len(phase.free)) if i != tile.along]
+        outer = [i for i in others if phase.free[i].b]
+        inner = [i for i in others if not phase.free[i].b]
 
         def along(loop, pointers, i):
             moved = zip(pointers, (loop.a, loop.b, loop.out))
             return [self.at(pointer, i * step) for pointer, step in moved]
 
         @contextlib.contextmanager
-        def over_places(numbers, pointers):
+        def over_loops(numbers, pointers):
             with contextlib.ExitStack() as stack:
-                for place in numbers:
-                    loop, rounds = phase.places[place], dict(tile.rounds).get(place, 1)
+                for k in numbers:
+                    loop, rounds = phase.free[k], dict(tile.rounds).get(k, 1)
                     step = writer.index(Size(rounds))
                     i = stack.enter_context(writer.loop(0, loop.extent, step))
                     if loop.extent % rounds:  # the last one begins earlier
@@ -565,16 +565,16 @@ class _Functions:
         if schedule.is_near:
             with (
                 over_band((a, b, out)) as pointers,
-                over_places([*outer, *inner], pointers) as pointers,
+                over_loops([*outer, *inner], pointers) as pointers,
                 over_vectors(pointers) as (pointers, left),
             ):
                 return call(pointers, left, add)
         with (
-            over_places(outer, (a, b, out)) as pointers,
+            over_loops(outer, (a, b, out)) as pointers,
             over_vectors(pointers) as (pointers, left),
             over_hoisted(pointers, add) as (pointers, add),
             over_band(pointers) as pointers,
-            over_places(inner, pointers) as pointers,
+            over_loops(inner, pointers) as pointers,
         ):
             call(pointers, left, add)
 
@@ -583,7 +583,7 @@ class _Functions:
         writer, size = self.writer, Size(self.out.size)
         most = writer.limits.summed_entries
         function = block_function(
-            writer, f"{self.name}.sum", self.places, (self.memory["parts"], self.out)
+            writer, f"{self.name}.sum", self.index_of, (self.memory["parts"], self.out)
         )
         with function as ((parts, out), block):
             first = block * most
@@ -601,8 +601,8 @@ class _Functions:
                         part,
                         total,
                     ):
-                        place = self.at(parts, i + part * size)
-                        total[0] = total[0] + writer.load_vector(place, dtype)
+                        address = self.at(parts, i + part * size)
+                        total[0] = total[0] + writer.load_vector(address, dtype)
                     writer.store_vector(total[0], self.at(out, i))
 
 
@@ -674,11 +674,11 @@ class _Tile:
             key = pointer.text, offset, mask and mask.text
             if key in known:
                 return known[key]
-            place = self.at(pointer, offset)
+            address = self.at(pointer, offset)
             if step:
-                known[key] = writer.load_vector(place, self.vector, mask)
+                known[key] = writer.load_vector(address, self.vector, mask)
             else:
-                known[key] = writer.splat(writer.load(place, self.dtype), tile.lanes)
+                known[key] = writer.splat(writer.load(address, self.dtype), tile.lanes)
             return known[key]
 
         for at_a, at_b, n in tile.products(self.phase):

@@ -90,11 +90,11 @@ def call(writer, dtype, m, n, k, a, a_steps, b, b_steps, c, c_row, parallel):
 
 def symbols(declared, limits):
     """Return the addresses of the ``declared`` functions that this file defines."""
-    found = {}
+    addresses = {}
     for dtype in _LETTERS:
         if declared & {_name(dtype, parallel) for parallel in (False, True)}:
-            found |= _library(dtype, limits.thread_product, limits.packed_entries)
-    return found
+            addresses |= _library(dtype, limits.thread_product, limits.packed_entries)
+    return addresses
 
 
 def _name(dtype, parallel):
@@ -206,17 +206,17 @@ class _Functions:
     def kernel(self, rows, width):
         """``c = a @ b`` for a tile, or ``c += a @ b``, with panels of ``depth`` rows."""
         writer, lanes = self.writer, self.tile.lanes
-        places = [(r, v) for r in range(rows) for v in range(0, width, lanes)]
+        positions = [(r, v) for r in range(rows) for v in range(0, width, lanes)]
         parameters = [("depth", _I64), ("a", POINTER), ("b", POINTER), ("c", POINTER)]
         parameters += [("c_row", _I64), ("add", np.bool_)]
         with self.function(self.kernel_name(rows, width), parameters) as given:
             depth, a, b, c, c_row, add = given
-            out = {(r, v): self.at(c, c_row * r + v) for r, v in places}
+            out = {(r, v): self.at(c, c_row * r + v) for r, v in positions}
             zero = IRValue(writer, self.vector, "zeroinitializer")
-            sums = [zero] * len(places)
+            sums = [zero] * len(positions)
             rounds = writer.select(add, writer.index(1), 0)
             with writer.carrying_loop(0, rounds, 1, sums) as (_, sums):
-                sums[:] = [self.load(out[place]) for place in places]
+                sums[:] = [self.load(out[position]) for position in positions]
             with writer.carrying_loop(0, depth, 1, sums) as (p, sums):
                 left, right = self.at(a, p * self.tile.panel), self.at(b, p * width)
                 row = {v: self.load(self.at(right, v)) for v in range(0, width, lanes)}
@@ -224,10 +224,10 @@ class _Functions:
                     writer.splat(writer.load(self.at(left, r), self.dtype), lanes)
                     for r in range(rows)
                 ]
-                for i, (r, v) in enumerate(places):
+                for i, (r, v) in enumerate(positions):
                     sums[i] = writer.fma(entries[r], row[v], sums[i])
-            for place, total in zip(places, sums):
-                self.store(total, out[place])
+            for position, total in zip(positions, sums):
+                self.store(total, out[position])
             writer.ret()
 
     def table(self):
@@ -296,12 +296,12 @@ class _Functions:
 
     def transposed(self, rows):
         """Transpose a square of vectors, by exchanges of blocks of 1, 2, 4 ..."""
-        lanes, step, places = self.tile.lanes, 1, range(self.tile.lanes)
+        lanes, step, lane_numbers = self.tile.lanes, 1, range(self.tile.lanes)
         while step < lanes:
-            upper = [x + (lanes - step) * (x & step != 0) for x in places]
-            lower = [x + (step if x & step == 0 else lanes) for x in places]
+            upper = [x + (lanes - step) * (x & step != 0) for x in lane_numbers]
+            lower = [x + (step if x & step == 0 else lanes) for x in lane_numbers]
             after = list(rows)
-            for i in places:
+            for i in lane_numbers:
                 if i & step == 0:
                     pair = rows[i], rows[i + step]
                     after[i] = self.writer.shuffle(*pair, upper)

@@ -42,7 +42,7 @@ def product_of(instruction):
     return matrix_products.product_of(a, b, instruction.outputs[0])
 
 
-def define_product(writer, instruction, name, places):
+def define_product(writer, instruction, name, index_of):
     """Write the function of one product of a batch; a single product has no function."""
     product = product_of(instruction)
     if math.prod(product.batch) > 1:
@@ -52,25 +52,25 @@ def define_product(writer, instruction, name, places):
             block,
         ):
             offsets = _offsets(writer, product, block)
-            _call(writer, instruction, context, places, offsets, False)
+            _call(writer, instruction, context, index_of, offsets, False)
             writer.ret()
 
 
-def write_product(writer, instruction, name, context, places):
+def write_product(writer, instruction, name, context, index_of):
     """Write the call of a product whose function has a ``name``."""
     product = product_of(instruction)
     if math.prod(product.batch) > 1:
         runtime.parallel(writer, name, context, math.prod(product.batch))
     else:
         offsets = product.a.offset, product.b.offset, 0
-        _call(writer, instruction, context, places, offsets, True)
+        _call(writer, instruction, context, index_of, offsets, True)
 
 
-def _call(writer, instruction, context, places, offsets, parallel):
+def _call(writer, instruction, context, index_of, offsets, parallel):
     """Write the call of a function for matrices at some offsets in their arrays."""
     product, dtype = product_of(instruction), instruction.outputs[0].dtype
     matrices = product.a, product.b, product.out
-    addresses = [writer.at(context, places[each.base], POINTER) for each in matrices]
+    addresses = [writer.at(context, index_of[each.base], POINTER) for each in matrices]
     a, b, out = [
         writer.at(writer.load(address, POINTER), offset, dtype)
         for address, offset in zip(addresses, offsets)

@@ -97,13 +97,13 @@ class StepProduct:
 
     # --- the product
 
-    def define(self, writer, name, places):
+    def define(self, writer, name, index_of):
         for rows in dict.fromkeys(self.tiles):
             self.tile(writer, f"{name}.{rows}_rows", rows)
         product = self.product
         parameters = [("context", POINTER), ("panel", _I64)]
         with self.function(writer, name, parameters) as (context, panel):
-            arguments = Arguments(writer, context, places)
+            arguments = Arguments(writer, context, index_of)
             a, out = arguments[product.a.base], arguments[product.out.base]
             a = writer.at(a, product.a.offset, self.dtype)
             packed = writer.at(context, self.packed, POINTER)
@@ -131,10 +131,10 @@ class StepProduct:
         """
         product = self.product
         vector = np.dtype((self.dtype, self.lanes))
-        places = [(r, v) for r in range(rows) for v in range(self.vectors)]
+        positions = [(r, v) for r in range(rows) for v in range(self.vectors)]
         parameters = [("a", POINTER), ("b", POINTER), ("out", POINTER), ("left", _I64)]
         with self.function(writer, name, parameters) as (a, b, out, left):
-            sums = [IRValue(writer, vector, "zeroinitializer")] * len(places)
+            sums = [IRValue(writer, vector, "zeroinitializer")] * len(positions)
             with writer.carrying_loop(0, product.k, 1, sums) as (p, sums):
                 entry = writer.at(a, p, self.dtype)
                 row = writer.at(b, p * self.width, self.dtype)
@@ -157,7 +157,7 @@ class StepProduct:
                     writer.first_lanes(left - v * lanes, lanes)
                     for v in range(self.vectors)
                 ]
-            for (r, v), total in zip(places, sums):
+            for (r, v), total in zip(positions, sums):
                 target = r * product.out.rows + v * self.lanes
                 target = writer.at(out, target, self.dtype)
                 writer.store_vector(total, target, masks[v])

@@ -145,7 +145,7 @@ def test_no_launch_copies_from_where_it_copies_to(program, gpu):
 
 
 def _root(segment, parameter):
-    root, offset = segment.addresses.where[parameter.place]
+    root, offset = segment.addresses.where[parameter.position]
     return root.kind, (id(root.key), offset)
 
 
@@ -209,4 +209,4 @@ def test_a_guarded_launch_begins_with_a_look_at_the_status():
     (launch,) = copy_steps([(0, 1, np.zeros(3, "f"))])
     made = guarded(launch, 7)
     assert made.body.startswith("  if (p2[0] != 0) return;\n")
-    assert made.parameters[-1].place == 7 and not made.parameters[-1].is_written
+    assert made.parameters[-1].position == 7 and not made.parameters[-1].is_written

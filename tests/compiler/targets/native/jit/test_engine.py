@@ -17,7 +17,7 @@ from tapewright.core.hardware import cpu
 pytest.importorskip("llvmlite")
 
 from tapewright.compiler.targets.native.jit import engine  # noqa: E402
-from tapewright.compiler.targets.native.jit.host import described  # noqa: E402
+from tapewright.compiler.targets.native.jit.host import describe_host  # noqa: E402
 
 DOUBLE = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)
 
@@ -322,7 +322,7 @@ def test_a_missing_llvmlite_is_told(monkeypatch):
 )
 def test_a_machine_that_is_not_known_is_told(monkeypatch, triple, features, message):
     there = dict.fromkeys(features.split(","), True) if features else {}
-    there = described(triple, "generic", there, {})
+    there = describe_host(triple, "generic", there, {})
     monkeypatch.setattr(engine, "host", lambda: there)
     assert fresh_availability().startswith(message)
 

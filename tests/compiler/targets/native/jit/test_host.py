@@ -13,7 +13,7 @@ llvm = pytest.importorskip("llvmlite.binding")
 
 from tapewright.compiler.targets.native import atomics  # noqa: E402
 from tapewright.compiler.targets.native.jit import engine, runtime, thread_pool  # noqa: E402
-from tapewright.compiler.targets.native.jit.host import Host, described  # noqa: E402
+from tapewright.compiler.targets.native.jit.host import Host, describe_host  # noqa: E402
 from tapewright.compiler.targets.native.llvm_writer import Writer  # noqa: E402
 from tapewright.compiler.targets.native.math_functions import (  # noqa: E402
     scalar_function,
@@ -26,48 +26,48 @@ ARM = ("NEON", "ASIMD", "ASIMDHP", "SVE")
 NONE = dict.fromkeys((*X86, *ARM), False)
 
 HOSTS = {
-    "Graviton 3": described(
+    "Graviton 3": describe_host(
         "aarch64-unknown-linux-gnu",
         "neoverse-v1",
         {"neon": True, "sve": True, "sha2": True},
         NONE | dict.fromkeys(ARM, True),
     ),
-    "Graviton 2": described(
+    "Graviton 2": describe_host(
         "aarch64-unknown-linux-gnu",
         "neoverse-n1",
         {"neon": True, "sve": False},
         NONE | dict.fromkeys(ARM[:3], True),
     ),
-    "an Arm without a name": described(
+    "an Arm without a name": describe_host(
         "aarch64-unknown-linux-musl",
         "generic",
         {"aes": False, "rand": False, "sha2": False, "sve": False},
         NONE | dict.fromkeys(ARM, True),
     ),
-    "Apple Silicon": described(
+    "Apple Silicon": describe_host(
         "arm64-apple-darwin24.1.0", "apple-m1", {}, NONE | dict.fromkeys(ARM[:3], True)
     ),
-    "Windows on Arm": described("aarch64-pc-windows-msvc", "oryon-1", {}, NONE),
-    "AmpereOne": described(
+    "Windows on Arm": describe_host("aarch64-pc-windows-msvc", "oryon-1", {}, NONE),
+    "AmpereOne": describe_host(
         "aarch64-unknown-linux-gnu", "ampere1b", {"neon": True}, NONE
     ),
-    "Skylake": described(
+    "Skylake": describe_host(
         "x86_64-unknown-linux-gnu",
         "skylake-avx512",
         {"avx2": True, "fma": True, "f16c": True, "avx512f": True, "avx512vl": True},
         dict.fromkeys(X86, True),
     ),
-    "Ice Lake with AVX-512 switched off": described(
+    "Ice Lake with AVX-512 switched off": describe_host(
         "x86_64-unknown-linux-gnu",
         "icelake-server",
         {"avx2": True, "fma": True, "avx512f": True, "avx512vl": True}
         | {"avx512vbmi2": True},
         dict.fromkeys(X86, True) | {"X86_V4": False, "AVX512_SKX": False},
     ),
-    "an Intel Mac": described(
+    "an Intel Mac": describe_host(
         "x86_64-apple-darwin23.0.0", "skylake", {"avx2": True, "fma": True}, {}
     ),
-    "Windows": described(
+    "Windows": describe_host(
         "x86_64-pc-windows-msvc", "znver3", {"avx2": True, "fma": True}, {}
     ),
 }
@@ -207,11 +207,13 @@ def test_this_machine_is_described_without_a_complaint(silent):
 
 def test_features_are_those_of_the_architecture_alone():
     off = dict.fromkeys([*X86, *ARM], False)
-    assert described("aarch64-unknown-linux-gnu", "a", {}, off).features == ("-sve",)
-    assert described("arm64-apple-darwin", "a", {}, off).features == ("-sve",)
-    features = described("x86_64-unknown-linux-gnu", "a", {}, off).features
+    assert describe_host("aarch64-unknown-linux-gnu", "a", {}, off).features == (
+        "-sve",
+    )
+    assert describe_host("arm64-apple-darwin", "a", {}, off).features == ("-sve",)
+    features = describe_host("x86_64-unknown-linux-gnu", "a", {}, off).features
     assert set(features) == {"-avx512f", "-avx2", "-fma"}
-    assert described("riscv64-unknown-linux-gnu", "a", {}, off).features == ()
+    assert describe_host("riscv64-unknown-linux-gnu", "a", {}, off).features == ()
 
 
 def test_architectures_have_one_name_each():

@@ -225,13 +225,13 @@ def test_second_derivatives_run_through_loops_as_well(name):
 
 
 def test_cells_that_run_step_by_step_get_rows_and_kernels_in_order(monkeypatch):
-    calls, again = [], NativeSegment.again
+    calls, again = [], NativeSegment.run_with_copies
 
     def counted(self, *arrays):
         calls.append(self.name)
         return again(self, *arrays)
 
-    monkeypatch.setattr(NativeSegment, "again", counted)
+    monkeypatch.setattr(NativeSegment, "run_with_copies", counted)
     layer = layers.RNN(layers.LSTMCell(6), return_sequences=True)
     run, x = with_gradients(layer), tw.constant(numbers(3, 20, 4))
     wanted, traced = arrays_of(run(x)), tw.function(run)
