@@ -229,9 +229,9 @@ def ctc_unique_labels(
     rows = _rows("ctc_unique_labels", labels).numpy()
     unique, indices = np.zeros(rows.shape, np.int64), np.zeros(rows.shape, np.int32)
     for i, row in enumerate(rows):
-        found = list(dict.fromkeys(row.tolist()))
-        unique[i, : len(found)] = found
-        indices[i] = [found.index(label) for label in row.tolist()]
+        distinct = list(dict.fromkeys(row.tolist()))
+        unique[i, : len(distinct)] = distinct
+        indices[i] = [distinct.index(label) for label in row.tolist()]
     return convert_to_tensor(unique), convert_to_tensor(indices)
 
 
@@ -275,6 +275,6 @@ def collapse_repeated(
     rows, mask = labels.numpy(), kept.numpy()
     merged = np.zeros((len(rows), int(mask.sum(1).max(initial=0))), rows.dtype)
     for i, row in enumerate(rows):
-        found = row[mask[i]]
-        merged[i, : len(found)] = found
+        kept_labels = row[mask[i]]
+        merged[i, : len(kept_labels)] = kept_labels
     return convert_to_tensor(merged), cast(counts, lengths.dtype)

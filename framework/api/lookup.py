@@ -73,18 +73,18 @@ class KeyValueTensorInitializer:
                 f"{who}: keys and values must be vectors of one size, got the shapes "
                 f"{tuple(keys.shape)} and {tuple(values.shape)}"
             )
-        found: dict[Any, Any] = {}
+        table: dict[Any, Any] = {}
         for key, value in zip(keys.numpy().tolist(), values.numpy().tolist()):
-            if key in found and found[key] != value:
+            if key in table and table[key] != value:
                 raise InvalidArgumentError(
-                    f"{who}: each key must have one value; {key!r} has {found[key]!r} and "
+                    f"{who}: each key must have one value; {key!r} has {table[key]!r} and "
                     f"{value!r}"
                 )
-            found[key] = value
+            table[key] = value
         self.key_dtype: DType = keys.dtype
         self.value_dtype: DType = values.dtype
-        self._keys = list(found)
-        self._values = _array(list(found.values()), values.dtype)
+        self._keys = list(table)
+        self._values = _array(list(table.values()), values.dtype)
 
 
 class TextFileIndex:
@@ -163,7 +163,7 @@ class TextFileInitializer(KeyValueTensorInitializer):
 def _fields(who, path, lines, index, delimiter):
     if index == TextFileIndex.WHOLE_LINE:
         return lines
-    found = []
+    fields = []
     for number, line in enumerate(lines):
         columns = line.split(delimiter)
         if not 0 <= index < len(columns):
@@ -171,8 +171,8 @@ def _fields(who, path, lines, index, delimiter):
                 f"{who}: line {number} of {path} must have a column {index}, got "
                 f"{len(columns)} columns"
             )
-        found.append(columns[index])
-    return found
+        fields.append(columns[index])
+    return fields
 
 
 def _numbers(who, path, fields, dtype):
@@ -180,16 +180,16 @@ def _numbers(who, path, fields, dtype):
     if dtype == dtypes.string:
         return _array(fields, dtype)
     number = int if dtype.is_integer else float
-    found = []
+    values = []
     for line, field in enumerate(fields):
         try:
-            found.append(number(field))
+            values.append(number(field))
         except ValueError:
             raise InvalidArgumentError(
                 f"{who}: line {line} of {path} must have a number of {dtype.name}, got "
                 f"{field!r:.60}"
             ) from None
-    return _array(found, dtype)
+    return _array(values, dtype)
 
 
 def _array(values, dtype):
@@ -369,12 +369,12 @@ class StaticVocabularyTable(_Table):
         self._index(initializer)
 
     def _values_of(self, keys):
-        found = self._positions.positions(keys, self._buckets, True, None)
+        positions = self._positions.positions(keys, self._buckets, True, None)
         count = len(self._initializer._keys)
         if not count:
-            return found
-        values = gather(self._initializer._values, minimum(found, count - 1))
-        return where(less(found, count), values, found)
+            return positions
+        values = gather(self._initializer._values, minimum(positions, count - 1))
+        return where(less(positions, count), values, positions)
 
     def size(self, name: str | None = None) -> Tensor:
         """Return the number of keys and buckets, an int64 scalar."""

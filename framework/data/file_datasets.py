@@ -1,7 +1,7 @@
 """Datasets of records in files: TFRecord, lines, records of one length, CSV.
 
 File names come from another node, and files are read one after the other. A position
-holds the open file and the place in it.
+holds the open file and the offset in it.
 """
 
 from __future__ import annotations

@@ -118,9 +118,9 @@ def _logged_kernel(op, kernel):
     def run(*arrays, **attributes):
         result = kernel(*arrays, **attributes)
         outputs = result if type(result) is tuple else (result,)
-        places = {devices.device_of(out) for out in outputs if devices.is_array(out)}
-        place = " and ".join(sorted(places)) or "no device"
-        print(f"Executing op {op.type_name} in device {place}", file=sys.stderr)
+        names = {devices.device_of(out) for out in outputs if devices.is_array(out)}
+        device = " and ".join(sorted(names)) or "no device"
+        print(f"Executing op {op.type_name} in device {device}", file=sys.stderr)
         return result
 
     return run
@@ -154,9 +154,9 @@ def check_numerics(tensor: TensorLike, message: str, name: str | None = None) ->
 @effect_maker("check_numerics")
 def _numerics_check(message):
     def check(array):
-        found = _non_finite(array)
-        if found:
-            raise NumericsError(f"{message}: the tensor has {found}")
+        problem = _non_finite(array)
+        if problem:
+            raise NumericsError(f"{message}: the tensor has {problem}")
 
     return check
 
@@ -167,9 +167,9 @@ def _checked_kernel(op, kernel):
     def run(*arrays, **attributes):
         result = kernel(*arrays, **attributes)
         for out in result if type(result) is tuple else (result,):
-            found = _non_finite(out)
-            if found and _is_new(out, arrays):
-                raise NumericsError(_report(op, found, arrays, attributes))
+            problem = _non_finite(out)
+            if problem and _is_new(out, arrays):
+                raise NumericsError(_report(op, problem, arrays, attributes))
         return result
 
     return run
@@ -208,8 +208,8 @@ def _is_new(out, arrays):
     return True
 
 
-def _report(op, found, arrays, attributes):
-    lines = [f"{op.name} produced {found}"]
+def _report(op, problem, arrays, attributes):
+    lines = [f"{op.name} produced {problem}"]
     names = op.names(arrays)
     for name, array in zip(names, arrays):
         lines.append(f"    {name}: {_range(array)}")

@@ -285,10 +285,10 @@ class _Session:
 
     def counters(self):
         """Return ``(time, change in bytes)`` of each kind of memory."""
-        found = {"memory of results": self.memory}
+        changes = {"memory of results": self.memory}
         for gpu in self.recorders():
-            found[f"memory of GPU {gpu.number}"] = gpu.memory
-        return found
+            changes[f"memory of GPU {gpu.number}"] = gpu.memory
+        return changes
 
     def thread(self):
         """Return the number of this thread, and save its name."""
@@ -390,13 +390,13 @@ class _Session:
             events.append(event)
             if measured is not None:
                 events.append(self.on_gpu(event, *measured))
-        described = {}
+        moves = {}
         for timed, marks, start, stop, thread in self.replays:
             name = timed.executable.name
             events.append(Event("replay", name, start, stop, thread))
-            if id(timed.executable) not in described:
-                described[id(timed.executable)] = _described(timed)
-            known = described[id(timed.executable)]
+            if id(timed.executable) not in moves:
+                moves[id(timed.executable)] = _moves_by_line(timed)
+            known = moves[id(timed.executable)]
             ends, latest = [*marks[1:], (0, stop)], None
             for (line, begun), (_, ended) in zip(marks, ends, strict=True):
                 instruction = timed.instruction_of(line) if line in known else None
@@ -446,9 +446,9 @@ def _text(specs):
     return ", ".join([spec_text(spec) for spec in specs])
 
 
-def _described(timed):
+def _moves_by_line(timed):
     """Map source lines that move data to ``(op, bytes, data)``."""
-    found = {}
+    moves = {}
     texts = timed.executable.source.split("\n")
     for line, text in enumerate(texts, 1):
         instruction = timed.instruction_of(line)
@@ -464,8 +464,8 @@ def _described(timed):
             "line": short_line(instruction.node.line),
         }
         data |= {"flops": cost.flops} if cost.flops else {}
-        found[line] = instruction_name(instruction), cost.nbytes, data
-    return found
+        moves[line] = instruction_name(instruction), cost.nbytes, data
+    return moves
 
 
 def _print(text):

@@ -120,16 +120,16 @@ def chrome_trace(events, start, threads, counters):
     def at(time_ns):
         return (time_ns - start) / 1000
 
-    found = [{"ph": "M", "name": "process_name", "pid": process, "tid": 0,
+    entries = [{"ph": "M", "name": "process_name", "pid": process, "tid": 0,
               "args": {"name": "tapewright"}}]  # fmt: skip
     for thread, number in numbers.items():
-        found.append({"ph": "M", "name": "thread_name", "pid": process, "tid": number,
+        entries.append({"ph": "M", "name": "thread_name", "pid": process, "tid": number,
                       "args": {"name": threads[thread]}})  # fmt: skip
     for event in events:
         data = {k: _jsonable(v) for k, v in event.data.items()}
         if event.nbytes:
             data["bytes"] = event.nbytes
-        found.append(
+        entries.append(
             {"ph": "X", "name": event.name, "cat": event.category, "pid": process,
              "tid": numbers[event.thread], "ts": at(event.start),
              "dur": event.duration / 1000, "args": data}
@@ -138,9 +138,9 @@ def chrome_trace(events, start, threads, counters):
         held = 0
         for moment, change in sorted(changes):
             held += change
-            found.append({"ph": "C", "name": name, "pid": process, "tid": 0,
+            entries.append({"ph": "C", "name": name, "pid": process, "tid": 0,
                           "ts": at(moment), "args": {"bytes": held}})  # fmt: skip
-    return {"traceEvents": found, "displayTimeUnit": "ms"}
+    return {"traceEvents": entries, "displayTimeUnit": "ms"}
 
 
 def _jsonable(value):
@@ -151,5 +151,8 @@ def write_json(path, content):
     """Write a file atomically."""
     import json  # only needed here
 
-    with writing_whole(path) as place, open(place, "w", encoding="utf-8") as file:
+    with (
+        writing_whole(path) as temporary,
+        open(temporary, "w", encoding="utf-8") as file,
+    ):
         json.dump(content, file, separators=(",", ":"))

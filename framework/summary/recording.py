@@ -210,12 +210,12 @@ def should_record_summaries() -> Tensor:
     writer, _, condition = _STATE.get()
     if writer is None:
         return convert_to_tensor(False)
-    found = convert_to_tensor(condition() if callable(condition) else condition)
-    if found.shape.rank != 0 or found.dtype != as_dtype("bool"):
+    value = convert_to_tensor(condition() if callable(condition) else condition)
+    if value.shape.rank != 0 or value.dtype != as_dtype("bool"):
         raise ValueError(
             f"summary.record_if: condition must be a bool, got {condition!r}"
         )
-    return found
+    return value
 
 
 def set_step(step: TensorLike | None) -> None:

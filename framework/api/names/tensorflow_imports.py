@@ -246,15 +246,15 @@ def _namespaces(fullname):
 
 def _namespace(path):
     """Return a namespace of tapewright by its path, "" for the top level."""
-    found = import_module("tapewright")
+    namespace = import_module("tapewright")
     for name in filter(None, path.split(".")):
-        value = getattr(found, name)
+        value = getattr(namespace, name)
         if not isinstance(value, ModuleType):
             raise AttributeError(
-                f"{name!r} of module {found.__name__!r} is not a module"
+                f"{name!r} of module {namespace.__name__!r} is not a module"
             )
-        found = value
-    return found
+        namespace = value
+    return namespace
 
 
 def _private(path):
