@@ -112,7 +112,7 @@ class Node:
         return map(part.of, self.run(position))
 
     def lazy_items(self, position):
-        """Yield items like `run`, which `made` converts to elements if they are needed.
+        """Yield items like `run`, which `materialize` converts to elements if they are needed.
 
         Items are cheaper than elements that have to be read or computed.
         """
