@@ -96,17 +96,17 @@ class FromIterator(Node):
             self._given += 1
             yield item
 
-    def runs(self):
+    def state(self):
         return {"inputs": [], "given": self._given}
 
-    def set_runs(self, runs):
-        if runs["given"] < self._given:
+    def set_state(self, state):
+        if state["given"] < self._given:
             raise ValueError(
                 f"restore: x, a {self._type.__name__}, has yielded {self._given} batches and "
-                f"cannot go back to {runs['given']}; pass a new one"
+                f"cannot go back to {state['given']}; pass a new one"
             )
-        skip(self._remaining, runs["given"] - self._given)
-        self._given = runs["given"]
+        skip(self._remaining, state["given"] - self._given)
+        self._given = state["given"]
 
     def size(self):
         return UNKNOWN
