@@ -296,6 +296,13 @@ def _class_path(thing):
     return class_path(thing)
 
 
+@_hooks.find_operation.fill
+def _find_operation(name):
+    from .keras.ops.operation import find_operation
+
+    return find_operation(name)
+
+
 @_hooks.translate_op.fill
 def _translate_op(op, inputs, attributes):
     from .keras.ops.translation import translate

@@ -136,6 +136,9 @@ translate_op: Hook[[str, Sequence[Any], dict[str, Any]], Any] = Hook("__init__.p
 translate_function: Hook[[Callable[..., Any], Sequence[Any], dict[str, Any]], Any] = (
     Hook("__init__.py")
 )
+# Return the `OperationDef` of a function of `keras.ops`, by its name in files. Called by
+# `OpCall`.
+find_operation: Hook[[str], Any] = Hook("__init__.py")
 # Return the public names of tapewright. Called by errors about names of NumPy.
 public_names: Hook[[], Sequence[str]] = Hook("__init__.py")
 

@@ -106,8 +106,6 @@ __all__ = [
 
 __version__ = VERSION
 
-# the config of a model may name functions of it
-register_later("keras.ops.", functools.partial(import_module, "tapewright.keras.ops"))
 register_later(
     ("FeatureSpace", "TFDConcat", "TFDIdentity"),
     functools.partial(import_module, "tapewright.keras.utils.feature_space"),

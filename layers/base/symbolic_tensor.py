@@ -7,6 +7,7 @@ between inputs and outputs is a model, see `keras/models/functional.py`.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 from itertools import product
@@ -31,7 +32,6 @@ from tapewright.core.shapes.tensor_shape import TensorShape
 from tapewright.core.tensor import Tensor, TensorSpec
 from tapewright.core.variable import Variable, variable_of
 from tapewright.ops.array.shape import reshape, squeeze
-from tapewright.serialization import registry
 from tapewright.serialization.configured import Configured
 
 from .masks import attach, mask_of
@@ -385,16 +385,21 @@ class OpCall(Operation):
         self.name: str = name or unique_name(default)
         self._inbound_nodes = []
 
-    @property
+    @functools.cached_property
     def definition(self) -> Any:
         """`OperationDef` of a function of `keras.ops`; None for a primitive."""
-        return registry.find("operation", self.op) if "." in self.op else None
+        return hooks.find_operation.call(self.op) if "." in self.op else None
 
     @property
     def _tw_display_name(self) -> str:
         """Class name of the operation in Keras, or the name of the op."""
         definition = self.definition
         return self.op if definition is None else definition.display_name
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        state.pop("definition", None)  # found by the name of the op
+        return state
 
     def __call__(self, *args, **kwargs):
         definition = self.definition

@@ -18,12 +18,18 @@ PREFIX = "keras.ops."  # of the functions' names
 
 def _definition(op):
     """Return the `OperationDef` of a function of `keras.ops`; None for our other ops."""
-    return registry.find("operation", op) if op.startswith(PREFIX) else None
+    if not op.startswith(PREFIX):
+        return None
+    from ..ops.operation import find_operation  # loads `keras.ops`
+
+    return find_operation(op)
 
 
 def _definition_of_class(name):
     """Return the `OperationDef` for a class of Keras, or None."""
-    return registry.find("operation class", PREFIX + "find_class")(name)
+    from ..ops.operation import find_class  # loads `keras.ops`
+
+    return find_class(name)
 
 
 # ------------------------------------------------------------------------- writing

@@ -45,12 +45,18 @@ TRANSLATIONS: dict[str, tuple[str, Callable[..., Any]]] = {}
 _CLASSES: dict[str, OperationDef] = {}
 
 
+def find_operation(name):
+    """Return the operation with a name, such as ``"keras.ops.relu"``.
+
+    Raises:
+        ValueError: If there is none; from a file, ``SavingError``.
+    """
+    return registry.find("operation", name)
+
+
 def find_class(name):
     """Return the operation that is this class in Keras, or None."""
     return _CLASSES.get(name)
-
-
-registry.register("operation class", "keras.ops.find_class", find_class)
 
 
 class OperationDef:
