@@ -27,10 +27,20 @@ from .segmentation import *
 from .sequence import *
 from .similarity import *
 
-__all__ = ["deserialize", "get", "serialize"]
 # Other names of functions, as in `tf.keras.losses`.
-__all__ += ["KLD", "MAE", "MAPE", "MSE", "MSLE", "kld", "kullback_leibler_divergence"]
+KLD = kld = kullback_leibler_divergence = probabilistic.kl_divergence
+MAE = mae = regression.mean_absolute_error
+MAPE = mape = regression.mean_absolute_percentage_error
+MSE = mse = regression.mean_squared_error
+MSLE = msle = regression.mean_squared_logarithmic_error
+logcosh = regression.log_cosh
+
+__all__ = ["KLD", "MAE", "MAPE", "MSE", "MSLE", "kld", "kullback_leibler_divergence"]
 __all__ += ["logcosh", "mae", "mape", "mse", "msle"]
+_aliases = {name: globals()[name] for name in __all__}
+_aliases["BCE"] = _aliases["bce"] = probabilistic.binary_crossentropy
+
+__all__ += ["deserialize", "get", "serialize"]
 __all__ += focal.__all__
 __all__ += hinge_losses.__all__
 __all__ += loss.__all__
@@ -48,23 +58,5 @@ for _module in (focal, hinge_losses, probabilistic, regression, segmentation,
                 sequence, similarity):  # fmt: skip
     for _name in filter(str.islower, _module.__all__):
         register("loss", _name, getattr(_module, _name))
-for _name, _function in {
-    "mse": regression.mean_squared_error,
-    "mae": regression.mean_absolute_error,
-    "mape": regression.mean_absolute_percentage_error,
-    "msle": regression.mean_squared_logarithmic_error,
-    "kld": probabilistic.kl_divergence,
-    "bce": probabilistic.binary_crossentropy,
-    "logcosh": regression.log_cosh,
-    "kullback_leibler_divergence": probabilistic.kl_divergence,
-}.items():
+for _name, _function in _aliases.items():
     register("loss", _name, _function)
-    if len(_name) < 5:
-        register("loss", _name.upper(), _function)
-
-MSE = mse = regression.mean_squared_error
-MAE = mae = regression.mean_absolute_error
-MAPE = mape = regression.mean_absolute_percentage_error
-MSLE = msle = regression.mean_squared_logarithmic_error
-KLD = kld = kullback_leibler_divergence = probabilistic.kl_divergence
-logcosh = regression.log_cosh
