@@ -156,8 +156,8 @@ def _values_text(logs) -> str:
     """Return the values as text for a line; arrays are shown by their mean, as in Keras.
 
     Example:
-        >>> from tapewright.keras.callbacks.console import values_text
-        >>> values_text({"accuracy": 0.91239, "loss": 0.00002})
+        >>> from tapewright.keras.callbacks.console import _values_text
+        >>> _values_text({"accuracy": 0.91239, "loss": 0.00002})
         'accuracy: 0.9124 - loss: 2.0000e-05'
     """
     return " - ".join(f"{name}: {_value_text(value)}" for name, value in logs.items())

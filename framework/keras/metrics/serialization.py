@@ -74,8 +74,8 @@ def _kind_of_labels(y_true: Any, y_pred: Any) -> str:
     axis less than the outputs, or a last axis of size 1.
 
     Example:
-        >>> from tapewright.keras.metrics.serialization import kind_of_labels
-        >>> kind_of_labels(tw.zeros([4, 1]), tw.zeros([4, 10]))
+        >>> from tapewright.keras.metrics.serialization import _kind_of_labels
+        >>> _kind_of_labels(tw.zeros([4, 1]), tw.zeros([4, 10]))
         'sparse_categorical'
     """
     labels, outputs = tuple(y_true.shape), tuple(y_pred.shape)

@@ -229,7 +229,7 @@ def test_steps_of_optimizers_touch_their_arrays_alone(native, make):
 TRACED = """
 import gc, os
 import tapewright as tw
-from tapewright.compiler.targets.native import engine
+from tapewright.compiler.targets.native.jit import engine
 
 tw.config.set_target("native")
 

@@ -190,7 +190,7 @@ def test_libraries_of_the_same_names_do_not_meet():
 # In a process of its own: the memory of one that runs tests changes by itself.
 DROPPED = """
 import ctypes, gc, os
-from tapewright.compiler.targets.native import engine
+from tapewright.compiler.targets.native.jit import engine
 
 TEXT = "define double @add(double %x) {{ %y = fadd double %x, {0}.0 ret double %y }}"
 DOUBLE = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)

@@ -171,7 +171,8 @@ def test_a_wrong_offset_is_found(field):
 ENDING = """
 import threading, time
 import numpy as np
-from tapewright.compiler.targets.native import atomics, engine, entry
+from tapewright.compiler.targets.native import atomics
+from tapewright.compiler.targets.native.jit import engine, entry
 from tapewright.compiler.targets.native.llvm_writer import POINTER, Writer
 
 writer = Writer()
