@@ -138,11 +138,6 @@ class CallbackList(Callback):
         """True if a callback has a hook for evaluation batches."""
         return self._wants("on_test_batch_begin", "on_test_batch_end")
 
-    @property
-    def _tw_wants_predict_batches(self) -> bool:
-        """True if a callback has a hook for prediction batches."""
-        return self._wants("on_predict_batch_begin", "on_predict_batch_end")
-
     def _wants(self, *names):
         return any(self._hooks_of(name) for name in names)
 

@@ -92,7 +92,6 @@ def test_batches_are_wanted_by_who_has_a_hook_for_them(hook, kind, on):
         setattr(callback, hook, note)
     callbacks = CallbackList([Callback(), callback])
     wants = {k: getattr(callbacks, f"_tw_wants_{k}_batches") for k in ("train", "test")}
-    wants["predict"] = callbacks._tw_wants_predict_batches
     assert wants == {k: k == kind for k in wants}
     name = hook.replace("on_batch", "on_train_batch")
     getattr(callbacks, name)(7)
