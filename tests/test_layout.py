@@ -131,6 +131,7 @@ COVERED = {
     "framework/formats/onnx/from_onnx/model_file.py": (
         "tests/formats/onnx/test_load_hostile.py"
     ),
+    "framework/serialization/shared_layers.py": "tests/keras/files/test_shared_layers.py",
     "framework/storage/records/wav.py": "tests/io/test_audio.py",
     "framework/storage/folders.py": "tests/keras/files/test_save_and_load.py",
     "framework/inspection/report.py": "tests/inspection/test_command.py",

@@ -5,10 +5,8 @@ registered it; `keras.files` defines the modules of built-in classes.
 """
 
 import functools
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 from tapewright.core import hooks
 from tapewright.core.dtypes import DType
@@ -35,6 +33,7 @@ from .registry import (
     registered_name,
     unknown_name,
 )
+from .shared_layers import keep_shared, note_entry, shared_layer
 
 # Packages of which files name the classes that are tapewright's here.
 _OWN_PACKAGES = ("keras", "tapewright", "tensorflow", "tf_keras", "builtins")
@@ -100,7 +99,7 @@ def serialize(thing: Any, build: bool = False, compiled: bool = False) -> dict:
         if values is not None:
             config[part] = plain(values)
     if getattr(cls, "_tw_kind", None) == "layer":
-        _note_entry(thing, config)
+        note_entry(thing, config)
     return config
 
 
@@ -190,162 +189,6 @@ def plain(value: Any) -> Any:
     return config["config"] if is_name else config
 
 
-# ------------------------------------------------------------------------ shared layers
-# All entries of a layer with several places in a model have one number, and are read as
-# one layer. Keras numbers them too, by an address, and leaves the number of the first one
-# out where that is in a model inside.
-
-_SHARED = "shared_object_id"
-_LEAST_ADDRESS = 1 << 16  # ours count from 1
-_ENTRIES = ContextVar("entries", default=None)  # id of a layer -> `_Entries`
-# Number and name -> class name (None of a copy), the layer. The name tells the numbers of a
-# config from those of another, which code of a class that is read may read.
-_MADE = ContextVar("made", default=None)
-
-
-class _Entries(NamedTuple):
-    """The configs of a layer; the layer is kept so that its id stays unique."""
-
-    layer: Any
-    number: int
-    configs: list
-
-
-def numbering_shared(describe: Callable[[], dict]) -> dict:
-    """Return ``describe()`` with a number in each entry of a shared layer."""
-    if _ENTRIES.get() is not None:  # inside of another
-        return describe()
-    entries = {}
-    token = _ENTRIES.set(entries)
-    try:
-        config = describe()
-    finally:
-        _ENTRIES.reset(token)
-    shared = [each for each in entries.values() if len(each.configs) > 1]
-    # Keras (3.15) cannot read calls of layers with a number: where two do as well, none.
-    shared = [each for each in shared if not _is_stateless(each.layer)]
-    for number, each in enumerate(shared, 1):
-        for entry in each.configs:
-            entry[_SHARED] = number
-    return config
-
-
-def _is_stateless(layer):
-    return is_own(type(layer)) and not layer.variables and layer.built
-
-
-def _note_entry(layer, config):
-    entries = _ENTRIES.get()
-    if entries is not None:
-        record = _entries_of(layer, entries)
-        record.configs.append(config)
-        if isinstance(entries, _Copied):
-            config[_SHARED] = record.number
-
-
-def _entries_of(layer, entries):
-    new = _Entries(layer, len(entries) + 1, [])
-    return entries.setdefault(id(layer), new)
-
-
-class _Copied(dict):
-    """Entries of layers that are copied one by one: all have their numbers in advance."""
-
-
-@contextmanager
-def copying_shared() -> Iterator[Callable[[Any, Callable[[], Any]], Any]]:
-    """Yield ``copied(layer, copy)``: return a layer's copy, created once by ``copy()``.
-
-    Copies made from nested configs also contain a shared layer only once.
-    """
-    entries, made = _Copied(), {}
-
-    def copied(layer, copy):
-        key = _entries_of(layer, entries).number, layer.name
-        if key not in made:
-            made[key] = None, copy()
-        return made[key][1]
-
-    tokens = _ENTRIES.set(entries), _MADE.set(made)
-    try:
-        yield copied
-    finally:
-        _ENTRIES.reset(tokens[0])
-        _MADE.reset(tokens[1])
-
-
-@contextmanager
-def reading_shared() -> Iterator[None]:
-    """Create one layer for all entries with the same number that are read inside."""
-    if _MADE.get() is not None:
-        yield
-        return
-    token = _MADE.set({})
-    try:
-        yield
-    finally:
-        _MADE.reset(token)
-
-
-def _shared_layer(config):
-    """Return the layer of an earlier entry with the same number, or None."""
-    made, number, name = _MADE.get(), config.get(_SHARED), _name_in(config)
-    if made is None or type(number) is not int:
-        return None
-    if (number, name) not in made:
-        return _first_of_keras(made, number, config)
-    class_name, layer = made[number, name]
-    if class_name not in (None, _class_in(config)):
-        raise load_error(
-            f"the layers {class_name!r:.80} and {_class_in(config)!r:.80} have the "
-            f"same {_SHARED}, {number}"
-        )
-    return layer
-
-
-def _first_of_keras(made, number, config):
-    """Return the layer of the first entry, which Keras wrote without a number, or None."""
-    if number < _LEAST_ADDRESS:
-        return None
-    own = _without_numbers(config.get("config"))
-    first = [
-        layer
-        for other, layer in made.get((_class_in(config), _name_in(config)), ())
-        if _without_numbers(other.get("config")) == own
-    ]
-    return first[0] if len(first) == 1 else None
-
-
-def _without_numbers(config):
-    if isinstance(config, dict):
-        kept = {key: each for key, each in config.items() if key != _SHARED}
-        return {key: _without_numbers(each) for key, each in kept.items()}
-    if isinstance(config, list):
-        return [_without_numbers(each) for each in config]
-    return config
-
-
-def _class_in(entry):
-    """Return the class name, which ``.h5`` files prefix with a package in some entries."""
-    return entry["class_name"].rpartition(">")[2]
-
-
-def _name_in(entry):
-    inner = entry.get("config")
-    name = inner.get("name") if isinstance(inner, dict) else None
-    return name if isinstance(name, str) else None
-
-
-def _keep_shared(config, layer):
-    made, number, name = _MADE.get(), config.get(_SHARED), _name_in(config)
-    if made is None:
-        return
-    if type(number) is int:
-        made[number, name] = _class_in(config), layer
-    else:
-        made.setdefault((_class_in(config), name), []).append((config, layer))
-
-
 # ------------------------------------------------------------------------------- reading
 
 
@@ -399,10 +242,10 @@ def deserialize(kind: str, config: Any, build: bool = False) -> Any:
         return function_of(kind, config.get("config"))
     if kind != "layer":
         return _from_config(kind, config, build)
-    layer = _shared_layer(config)
+    layer = shared_layer(config)
     if layer is None:
         layer = _from_config(kind, config, build)
-    _keep_shared(config, layer)
+    keep_shared(config, layer)
     return layer
 
 

@@ -550,7 +550,7 @@ class Layer(Operation, Tracked, LayerDtypes, LayerConfig):
                 return KerasTensor(shape, self._tw_compute_dtype)
         try:
             return symbolic_outputs(self._tw_call_as_it_is, args, kwargs)
-        except EagerFallback:  # of Python in it that tells no shape: the layer may
+        except EagerFallback:  # the Python in `call` needs values
             if not (len(args) == 1 and self._tw_knows_shape):
                 raise
         return self._tw_symbolic_inputs(self.compute_output_shape(shapes_in(args[0])))

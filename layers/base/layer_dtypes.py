@@ -1,4 +1,4 @@
-"""`LayerDtypes`: the dtype policy of a layer, and what its `call` reads in which dtype.
+"""`LayerDtypes`: the dtype policy of a layer, and the dtypes in which `call` reads.
 
 Inputs are converted to tensors of the compute dtype before `call`, and weights are cast to
 it where `call` reads them (`autocast`).

@@ -226,9 +226,7 @@ class KerasTensor(SymbolicOperand, Tensor):
         twin.mask_spec = rest["mask_spec"]
         return twin
 
-    def __reduce__(
-        self,
-    ) -> Any:  # the model defines its origin, see `Functional`
+    def __reduce__(self) -> Any:  # without the origin, which the model has
         values = self._shape, self.dtype, self.sparse, False, True, self.name
         return KerasTensor, values, (None, {"mask_spec": self.mask_spec})
 

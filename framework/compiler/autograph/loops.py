@@ -40,7 +40,7 @@ def set_loop_options(
 
 
 def while_stmt(test, body, names, needed, attributes, reachable, stop):
-    """Run ``while test(): body()``; emit a `Loop` node if the test is a traced tensor.
+    """Run ``while test(): body()``; emit a `LoopNode` node if the test is a traced tensor.
 
     ``names`` are the variables that a further step or the following code reads,
     ``needed`` the variables that the following code reads, ``stop`` the flags that end
@@ -66,7 +66,7 @@ def while_stmt(test, body, names, needed, attributes, reachable, stop):
 
 
 def for_stmt(iterable, body, names, needed, attributes, reachable, stop):
-    """Run ``for item in iterable: body(item)``; emit a `Loop` node for traced tensors.
+    """Run ``for item in iterable: body(item)``; emit a `LoopNode` node for traced tensors.
 
     For the arguments, see `while_stmt`.
     """

@@ -1,4 +1,4 @@
-"""`TracedLoop`: a Python loop as one `Loop` node, whose state is the loop's variables.
+"""`TracedLoop`: a Python loop as one `LoopNode` node, whose state is the loop's variables.
 
 Numbers become tensors; other Python objects stay as they are and must not change. A
 body is traced again if its first trace shows that the state must start differently: a

@@ -1,4 +1,4 @@
-"""Source of the function that runs a `Loop` on arrays.
+"""Source of the function that runs a `LoopNode` on arrays.
 
 A step is one call of an instance of the body and little else, so that a loop of many
 small steps costs what its ops cost.

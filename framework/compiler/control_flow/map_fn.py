@@ -1,6 +1,6 @@
 """Loops along the first axis of tensors: `map_fn`, `scan`, `foldl`, `foldr`.
 
-Outside traced functions they are Python loops. Inside, they are `Loop` nodes; a few
+Outside traced functions they are Python loops. Inside, they are `LoopNode` nodes; a few
 rows are unrolled.
 """
 
@@ -371,7 +371,7 @@ class _Rows:
         return state, [stack(list(column)) for column in columns]
 
     def try_loop(self, step, state, reverse):
-        """Emit a `Loop`, or return None if ``step`` cannot or need not be traced."""
+        """Emit a `LoopNode`, or return None if ``step`` cannot or need not be traced."""
         if active_tracer() is None:
             return None
         return traced_or_none(self.emit_loop, step, state, reverse, True)
@@ -385,7 +385,7 @@ class _Rows:
         return [zeros((0, *x.array.shape), x.array.dtype) for x in rows]
 
     def emit_loop(self, step, state, reverse, only_if_traced=False):
-        """Emit a `Loop`; return its last state and its stacks."""
+        """Emit a `LoopNode`; return its last state and its stacks."""
 
         def body(state, rows, constants):
             after, stacks = step(state, pack(self.structure, rows, True))

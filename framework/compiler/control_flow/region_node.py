@@ -4,8 +4,8 @@ Operands of the node become arguments of its regions, and the values that these 
 become results of the node. They come in groups, which each kind of node declares:
 
     kind     operands                          results
-    `Cond`   choice constant                   yielded
-    `Loop`   count carried sliced constant     carried summed steps stacked
+    `Cond`       choice constant                   yielded
+    `LoopNode`   count carried sliced constant     carried summed steps stacked
 
 A *port* is a group and a number in it. Ports with the same name are connected: the
 operand ``("sliced", 0)`` is, row by row, the argument ``("sliced", 0)`` of a loop's

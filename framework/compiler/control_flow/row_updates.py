@@ -48,7 +48,7 @@ def _write_row(array, index, row=0):
 
 
 def writing_body(node, body):
-    """Return ``(body, owned, sparse)``: the body of a `Loop`, writing in place.
+    """Return ``(body, owned, sparse)``: the body of a `LoopNode`, writing in place.
 
     ``owned`` are the numbers of the carried arrays that it writes to; ``sparse`` are
     the numbers of the sums for which it returns rows, followed by the row indices.

@@ -1,6 +1,6 @@
 """`while_loop`: a loop that depends on data.
 
-Outside traced functions it is a Python loop. Inside, it is a `Loop` node; a few steps
+Outside traced functions it is a Python loop. Inside, it is a `LoopNode` node; a few steps
 are unrolled if the condition is known while tracing.
 """
 
@@ -154,7 +154,7 @@ class _While:
         return now if type(now) is type(self.initial) else pack(self.initial, now)
 
     def try_loop(self, now, limit):
-        """Emit a `Loop` if it surely has many steps; return its last values, or None.
+        """Emit a `LoopNode` if it surely has many steps; return its last values, or None.
 
         Returns None also if the body cannot be traced because it needs values of loop
         variables.
@@ -190,7 +190,7 @@ class _While:
         return as_tensors(result, now)
 
     def emit_loop(self, now, limit, longer_than=None):
-        """Emit a `Loop`; return its last values, or None if it may be too short."""
+        """Emit a `LoopNode`; return its last values, or None if it may be too short."""
         now = self._with_known_elements(now)
         carried = flatten(now, True)
 

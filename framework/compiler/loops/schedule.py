@@ -5,7 +5,7 @@ reductions whose operands do not depend on each other's results; values of the o
 axes alone are computed between two passes. So passes have even *levels*, and the code
 between them odd ones.
 
-`LoopSchedule` places the passes in loops, and `ThreadSchedule` on threads.
+`LoopSchedule` places the passes in loops, and thread scheduling on threads.
 """
 
 from abc import ABC, abstractmethod

@@ -116,14 +116,6 @@ def same_shape(a, b):
     return is_static(a) and is_static(b) and a.shape == b.shape
 
 
-def same_attributes(a, b):
-    """Return whether two nodes are known to have the same attributes."""
-    if not a.attributes and not b.attributes:
-        return True
-    known = hashable(a.attributes)
-    return known is not None and known == hashable(b.attributes)
-
-
 def hashable(value):
     """Return a hashable form of an attribute that distinguishes 1, 1.0 and True, or None."""
     kind = type(value)

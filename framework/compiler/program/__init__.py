@@ -1,1 +1,1 @@
-"""From a graph to the function that replays it: lowering, fusion, memory, code."""
+"""Programs: array instructions over buffers, lowered from graphs; passes; a verifier."""

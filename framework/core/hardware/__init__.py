@@ -1,1 +1,1 @@
-"""The CPU and GPUs of this machine, and the array modules and libraries for them."""
+"""CPU, GPUs, threads, and the array modules and BLAS libraries that use them."""

@@ -1,1 +1,1 @@
-"""Texts for users: checks of arguments, suggestions, source lines, docstrings."""
+"""Texts for users: errors, suggestions, origins of tensors, source lines, log, HTML."""

@@ -1,1 +1,1 @@
-"""Changes and readings of variables: atomic, deferred, substituted, cast."""
+"""Variables in a context: atomic changes, substitutes, casts, replicas, own files."""

@@ -1,4 +1,4 @@
-"""Atomic assignments of several variables: all of them or none."""
+"""`assign_all`: assign to several variables, to all of them or to none."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The methods of `Dataset`, one file for each purpose."""
+"""Mixins with methods of `Dataset`: functions, groups, selections; others are there."""

@@ -18,7 +18,7 @@ from tapewright.core.text import row
 from tapewright.ops.random.generators import get_global_generator, key_of_seed
 
 from ..elements import packer
-from ..files.gathering import row_taker
+from .gathering import row_taker
 
 INFINITE, UNKNOWN = -1, -2  # cardinalities, as in tf.data
 

@@ -33,12 +33,14 @@ from tapewright.serialization.load_errors import (
 from tapewright.serialization.object_config import (
     deserialize,
     function_of,
-    numbering_shared,
     plain,
-    reading_shared,
     serialize,
 )
 from tapewright.serialization.registry import custom_object_scope
+from tapewright.serialization.shared_layers import (
+    numbering_shared,
+    reading_shared,
+)
 
 from .class_names import family_of
 

@@ -33,11 +33,16 @@ from tapewright.layers.base.layer import Layer
 from tapewright.layers.base.symbolic_tensor import Operation
 from tapewright.serialization.assets import assets_in_configs
 from tapewright.serialization.load_errors import from_file, load_errors
-from tapewright.serialization.object_config import numbering_shared, serialize
+from tapewright.serialization.object_config import (
+    serialize,
+)
 from tapewright.serialization.registry import (
     custom_object_scope,
     get_registered_object,
     is_known,
+)
+from tapewright.serialization.shared_layers import (
+    numbering_shared,
 )
 from tapewright.storage.folders import writing_folder
 from tapewright.storage.suffixes import foreign_suffix

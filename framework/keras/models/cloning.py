@@ -9,7 +9,7 @@ from tapewright.layers.base.input_layer import InputLayer
 from tapewright.layers.base.layer import Layer
 from tapewright.layers.base.symbolic_tensor import KerasTensor, OpCall
 from tapewright.serialization.load_errors import trusting_configs
-from tapewright.serialization.object_config import (
+from tapewright.serialization.shared_layers import (
     copying_shared,
     numbering_shared,
     reading_shared,

@@ -23,11 +23,13 @@ from tapewright.serialization.configured import from_constructor
 from tapewright.serialization.constructor_arguments import constructor_arguments
 from tapewright.serialization.load_errors import load_errors
 from tapewright.serialization.object_config import (
-    numbering_shared,
     plain,
-    reading_shared,
 )
 from tapewright.serialization.registry import custom_object_scope, register
+from tapewright.serialization.shared_layers import (
+    numbering_shared,
+    reading_shared,
+)
 from tapewright.storage import strict_json
 
 from ..files.functional_config import graph_config, graph_from_config

@@ -15,11 +15,13 @@ from tapewright.layers.base.symbolic_tensor import KerasTensor
 from tapewright.serialization.load_errors import load_error
 from tapewright.serialization.object_config import (
     deserialize,
-    numbering_shared,
-    reading_shared,
     serialize,
 )
 from tapewright.serialization.registry import custom_object_scope
+from tapewright.serialization.shared_layers import (
+    numbering_shared,
+    reading_shared,
+)
 
 from .functional import FunctionalGraph, standardized
 from .model import Model, in_rank_of, of_any_batch

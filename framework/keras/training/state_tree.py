@@ -1,6 +1,7 @@
 """The variables of a model, its optimizer and its metrics, as dicts nested by path."""
 
 from tapewright.core.messages.argument_validation import one_of
+from tapewright.core.state.assignment import assign_all
 from tapewright.core.state.stateless_scope import paired
 
 FORMATS = {
@@ -62,8 +63,8 @@ def assign_state_tree(model, tree):
                     f"set_state_tree: no variable of {name} has the path {path!r}"
                 )
             pairs += paired(f"set_state_tree: {path}", "it", [variable], [value])
-    for variable, value in pairs:
-        variable.assign(value)
+    variables, values = [v for v, _ in pairs], [x for _, x in pairs]
+    assign_all("set_state_tree", variables, values, cast=True)
 
 
 def _leaves(tree, prefix=""):

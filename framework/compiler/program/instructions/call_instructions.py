@@ -204,7 +204,7 @@ class EffectCall(_OnVariables, Instruction):
 class RegionCall(_OnVariables, Instruction):
     """A branch or loop; ``programs`` has one program for each region of the node.
 
-    The node (`Cond`, `Loop`) decides which of them runs when, and on which operands;
+    The node (`CondNode`, `LoopNode`) decides which of them runs when, and on which operands;
     ``settings`` are the differences between its programs and the regions. A target
     compiles the programs, and may leave the rest to ``node.kernel(executables,
     **settings)``. With effects inside, the outputs are new arrays.

@@ -1,4 +1,4 @@
-"""The functions that a `Map` may name, as arithmetic on `Value`s.
+"""The functions that a `Map` may name, as arithmetic on `IRValue`s.
 
 They match NumPy's values, infinities, NaN, signs of zero and denormal numbers; the
 largest errors are in docs/background/accuracy.md. They contain no branch and no call,

@@ -1,1 +1,1 @@
-"""Branch-free scalar functions as arithmetic on `Value`s, one file per family."""
+"""Branch-free scalar functions as arithmetic on `IRValue`s, one file per family."""

@@ -23,7 +23,7 @@ def row_taker(array, count):
 
     Example:
         >>> import numpy as np
-        >>> from tapewright.data.files.gathering import row_taker
+        >>> from tapewright.data.nodes.gathering import row_taker
         >>> row_taker(np.arange(6).reshape(3, 2), 2)(np.array([2, 0]))
         array([[4, 5],
                [0, 1]])

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.data.files import gathering
-from tapewright.data.files.gathering import row_taker
+from tapewright.data.nodes import gathering
+from tapewright.data.nodes.gathering import row_taker
 
 
 def take_rows(array, rows):
