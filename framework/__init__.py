@@ -268,6 +268,9 @@ with _lazy_import.lazy_imports(globals()):
 # Functions of ``tf.dtypes``, for which the file of the dtypes is too low.
 _dtypes.cast, _dtypes.complex, _dtypes.saturate_cast = cast, complex, saturate_cast
 
+_lazy_import.alias_modules(  # in pickles of version 0.2
+    f"{__name__}.core", tensor_shape="tapewright.core.shapes.tensor_shape"
+)
 _lazy_import.alias_modules(  # `from tapewright.compat.v1 import logging`
     __name__,
     **{

@@ -4,7 +4,7 @@ import numbers
 
 import numpy as np
 
-from tapewright.core.names.lazy_import import lazy_imports
+from tapewright.core.names.lazy_import import lazy_imports as _lazy_imports
 
 __all__ = [
     "as_bytes",
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 __path__: list[str] = []  # a package, below which `v1` is imported
-with lazy_imports(globals()):
+with _lazy_imports(globals()):
     from . import compat_v1 as v1
 
 bytes_or_text_types = (bytes, str)

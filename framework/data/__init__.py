@@ -1,11 +1,11 @@
 """`tw.data`: input pipelines, chains of transformations named as in ``tf.data``."""
 
-from tapewright.core.names.lazy_import import lazy_imports
+from tapewright.core.names.lazy_import import lazy_imports as _lazy_imports
 
 from . import dataset as _dataset
 from .dataset import *
 
-with lazy_imports(globals()):
+with _lazy_imports(globals()):
     from . import experimental
     from .file_datasets import (
         FixedLengthRecordDataset,

@@ -53,8 +53,7 @@ from .models import Function, Model, Sequential
 from .variable import Variable
 
 with lazy_imports(globals()):
-    from . import applications, distribution, ops
-    from .legacy import backend, preprocessing
+    from . import applications, backend, distribution, ops, preprocessing
 
 __all__ = [
     "DTypePolicy",

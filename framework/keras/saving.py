@@ -1,6 +1,6 @@
 """`keras.saving`: saved models and weights, serialized objects, registered names."""
 
-from tapewright.core.names.lazy_import import lazy_imports
+from tapewright.core.names.lazy_import import lazy_imports as _lazy_imports
 from tapewright.serialization.registry import (
     CustomObjectScope,
     custom_object_scope,
@@ -12,7 +12,7 @@ from tapewright.serialization.registry import (
 
 from .files.keras_objects import deserialize_keras_object, serialize_keras_object
 
-with lazy_imports(globals()):  # until a file is read or written
+with _lazy_imports(globals()):  # until a file is read or written
     from .files.file_editor import KerasFileEditor
     from .files.save_and_load import load_model, load_weights, save_model, save_weights
 

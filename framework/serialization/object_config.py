@@ -14,7 +14,7 @@ from tapewright.core.shapes.symbolic_dim import is_symbolic
 from tapewright.core.shapes.symbolic_shape import static_shapes
 
 from .constructor_arguments import constructor_defaults, is_own
-from .literals import decode_literal, is_literal
+from .literals import decode_literal, encode_literal, is_literal
 from .load_errors import (
     load_error,
     load_errors,
@@ -92,15 +92,26 @@ def serialize(thing: Any, build: bool = False, compiled: bool = False) -> dict:
         "config": static_shapes(thing.get_config()),
         "registered_name": known_as,
     }
-    build = build or (_is_of_user(cls, "get_build_config") and thing.built)
+    is_built = getattr(thing, "built", False)
+    build = build or (_is_of_user(cls, "get_build_config") and is_built)
     parts = ["build_config"] * build + ["compile_config"] * compiled
     for part in [each for each in parts if hasattr(cls, f"get_{each}")]:
         values = getattr(thing, f"get_{part}")()
         if values is not None:
-            config[part] = plain(values)
+            config[part] = _with_literals(values)
     if getattr(cls, "_tw_kind", None) == "layer":
         note_entry(thing, config)
     return config
+
+
+def _with_literals(value):
+    """Convert values that users define, which may be arrays, slices and bytes."""
+    if isinstance(value, dict):
+        return {key: _with_literals(item) for key, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)([_with_literals(item) for item in value])
+    literal = encode_literal(value)
+    return plain(value) if literal is None else literal
 
 
 def _is_of_user(cls, name):
@@ -278,7 +289,9 @@ def _from_config(kind, config, build):
 def _build(thing, shapes, build):
     """Build an object by its ``build_from_config``; without ``build`` by a user's only."""
     cls, is_of_user = type(thing), _is_of_user(type(thing), "build_from_config")
-    if not shapes or not hasattr(cls, "build_from_config") or thing.built:
+    if not shapes or not hasattr(cls, "build_from_config"):
+        return
+    if getattr(thing, "built", False):
         return
     if build or is_of_user:
         with load_errors(f"{cls.__name__} cannot be built for {shapes!r:.200}"):
@@ -384,9 +397,7 @@ class ObjectFamily:
             ValueError: If ``thing`` is a lambda.
         """
         is_function = callable(thing) and not self.function_names
-        if is_function or hasattr(thing, "get_config"):
-            return serialize(thing, build=True)
-        return plain(thing)
+        return serialize(thing) if is_function else plain(thing)
 
     def deserialize(
         self, config: Any, custom_objects: dict[str, Any] | None = None
@@ -402,6 +413,4 @@ class ObjectFamily:
             ValueError: If a name is unknown or if the class rejects the config.
         """
         with custom_object_scope(custom_objects):
-            if isinstance(config, dict):
-                return deserialize(self.kind, config, build=True)
             return self.get(config)

@@ -197,6 +197,8 @@ _GraphCodec.forms = (
     Form("namedtuple", lambda x: isinstance(x, tuple) and _is_named(type(x)),
          _write_named, _read_named),
     Form("list", _of(list), ValueCodec.encode_items, ValueCodec.decode_items),
+    Form("tuple", _of(tuple), ValueCodec.encode_items,
+         lambda codec, v, depth: tuple(codec.decode_items(v, depth))),
     *PLAIN_FORMS,
     _by_parts("slice", slice, lambda x: (x.start, x.stop, x.step), 3),
     _by_parts("range", range, lambda x: (x.start, x.stop, x.step), 3),

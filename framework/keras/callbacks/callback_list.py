@@ -26,7 +26,7 @@ class CallbackList(Callback):
 
     Use it in custom training loops; `fit` creates one from its callbacks. Logs may
     contain tensors, which are converted to floats when a callback reads them. Errors in
-    callbacks are not caught; call `close` in a ``finally`` clause to close files and
+    callbacks are not caught; call `on_close` in a ``finally`` clause to close files and
     progress bars.
 
     Args:

@@ -1,11 +1,11 @@
 """`keras.datasets`: the modules of `tapewright.datasets`."""
 
 from tapewright import datasets as _datasets
-from tapewright.core.names.lazy_import import lazy_imports
+from tapewright.core.names.lazy_import import lazy_imports as _lazy_imports
 from tapewright.core.settings.floatx import image_data_format
 from tapewright.datasets import cifar as _cifar
 
-with lazy_imports(globals()):
+with _lazy_imports(globals()):
     from tapewright.datasets import (
         boston_housing as boston_housing,
     )

@@ -1,6 +1,6 @@
 """`keras.utils`: data loading, random seeds, downloads, images, plots of models."""
 
-from tapewright.core.names.lazy_import import lazy_imports
+from tapewright.core.names.lazy_import import lazy_imports as _lazy_imports
 
 from ..config import (
     disable_interactive_logging,
@@ -30,8 +30,8 @@ from .numerical import normalize, pad_sequences, to_categorical
 from .progbar import Progbar
 from .random_seed import set_random_seed
 
-with lazy_imports(globals()):
-    from ..legacy import serialization as legacy
+with _lazy_imports(globals()):
+    from . import legacy
     from .directory_datasets import (
         audio_dataset_from_directory,
         image_dataset_from_directory,

@@ -104,3 +104,19 @@ def test_reshape_of_several_unknown_sizes_is_saved(tmp_path):
     loaded = tw.saved_model.load(tmp_path / "flat")
     for shape, rows in (((2, 28, 28), 2), ((4, 14, 28), 2)):
         np.testing.assert_array_equal(loaded(tw.ones(shape)), np.full((rows, 2), 784.0))
+
+
+def test_a_subclass_of_tuple_is_kept_as_a_tuple(tmp_path):
+    class Sizes(tuple):
+        pass
+
+    class Own(tw.Module):
+        @tw.function
+        def first(self, x, sizes=(1, 2)):
+            return x * sizes[0]
+
+    module = Own()
+    module.first(tw.ones(2), Sizes((3, 4)))
+    tw.saved_model.save(module, tmp_path / "m")
+    loaded = tw.saved_model.load(tmp_path / "m")
+    assert loaded.first(tw.ones(2), (3, 4)).numpy().tolist() == [3, 3]

@@ -256,8 +256,42 @@ def test_a_built_layer_says_for_what_shape():
     config = saving.serialize_keras_object(layer)
     assert config["build_config"] == {"input_shape": (None, 3)}
     assert tuple(saving.deserialize_keras_object(config).kernel.shape) == (3, 2)
-    assert layers.serialize(layer) == config
-    assert tuple(layers.deserialize(config).kernel.shape) == (3, 2)
+
+
+class Holder(layers.Layer):
+    def __init__(self, inner, **kwargs):
+        super().__init__(**kwargs)
+        self.inner = inner
+
+    def call(self, x):
+        return self.inner(x)
+
+    def get_config(self):
+        return super().get_config() | {"inner": layers.serialize(self.inner)}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**config | {"inner": layers.deserialize(config["inner"])})
+
+
+def test_users_containers_build_their_layers_in_their_own_place():
+    model = keras.Sequential([Holder(layers.Dense(2, name="d"), name="h")], name="s")
+    model(np.ones((1, 3)))
+    twin = keras.models.clone_model(model)
+    assert twin(np.ones((1, 5))).shape == (1, 2)  # of any size
+    assert [v.path for v in twin.weights] == [v.path for v in model.weights]
+
+
+def test_a_users_build_config_may_hold_arrays_and_bytes():
+    class Own(keras.losses.Loss):  # never built
+        def get_build_config(self):
+            return {"a": np.float32([1, 2]), "b": b"x", "c": slice(1, 2)}
+
+    config = saving.serialize_keras_object(Own())["build_config"]
+    assert [config[k]["class_name"] for k in "abc"] == [
+        "__numpy__", "__bytes__", "__slice__"
+    ]  # fmt: skip
+    assert "build_config" not in object_config.serialize(Own())
 
 
 def test_layers_inside_of_others_are_built_in_their_own_place():

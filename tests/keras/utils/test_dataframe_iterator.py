@@ -2,7 +2,7 @@
 
 import pytest
 
-from tapewright.keras.preprocessing.dataframe_iterator import DataFrameIterator
+from tapewright.keras.legacy.preprocessing.dataframe_iterator import DataFrameIterator
 
 TABLE = {
     "filename": ["1.png", "2.jpg", "3.txt", "gone.png"],
