@@ -19,10 +19,11 @@ from typing import NamedTuple
 def lazy_imports(space):
     """Delay the imports of a ``with`` block until their names are first used.
 
-    ``from module import name`` is delayed, no other form. A name may also be assigned to
-    another one; names with a leading underscore are not kept. Import statements find a
-    module under its name here, too. For type checkers, editors and tools that freeze
-    programs, the imports are ordinary ones.
+    As the ``lazy`` imports of PEP 810, for all Pythons. A module may have one block, of
+    ``from module import name``. A name may also be assigned to another one; names with a
+    leading underscore are not kept. Import statements find a module under its name here,
+    too. For type checkers, editors and tools that freeze programs, the imports are
+    ordinary ones.
 
     Args:
         space: ``globals()`` of the module that has the block.
@@ -52,7 +53,7 @@ def lazy_imports(space):
     delayed = {n: value for n, value in space.items() if type(value) is _Delayed}
     for name in delayed:
         del space[name]
-    _import_at_first_use(space, {n: v for n, v in delayed.items() if n[0] != "_"})
+    import_at_first_use(space, {n: v for n, v in delayed.items() if n[0] != "_"})
 
 
 class _Source:
@@ -70,7 +71,13 @@ class _Delayed(NamedTuple):
     member: str
 
 
-def _import_at_first_use(space, delayed):
+def import_at_first_use(space, delayed):
+    """Delay imports as `lazy_imports` does, for names that another module lists.
+
+    Args:
+        space: ``globals()`` of the module.
+        delayed: For each name the module, by its full name, and the name there.
+    """
     package = space["__name__"]
     alias_modules(package, **{name: ".".join(place) for name, place in delayed.items()})
 
