@@ -55,13 +55,11 @@ MEANT = {
     "compiler/loops/statements.py": {"add", "maximum", "minimum", "multiply"},
     "compiler/loops/threads/thread_scheduling.py": {"add", "cast"},
     "compiler/loops/value_graph.py": {"cast"},
-    "compiler/program/lowering/array_functions.py": {"matmul"},
-    "compiler/program/instructions/array_instructions.py": {"cast", "identity"},
+    "compiler/program/instructions/array_instructions.py": {"cast"},
     "compiler/program/lowering/array_tracer.py": {
         *("abs", "add", "floordiv", "invert", "matmul", "reshape", "transpose")
     },
     "compiler/program/lowering/step_tracer.py": {"add", "invert", "matmul", "where"},
-    "compiler/program/instructions/scalar_functions.py": {"cast", "where"},
     "compiler/targets/numpy/source.py": {"reshape", "transpose"},
     # titles of loops, and names of arguments, attributes and dtypes
     "autodiff/batching.py": {"sizes"},

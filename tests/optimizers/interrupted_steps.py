@@ -315,8 +315,8 @@ def _several(optimizer, **options):
     model, data = _model(optimizer, steps_per_execution=3, **options)
     train = model.make_train_function()
     train(data)
-    train.of_group([data] * 3)
-    return lambda: train.of_group([data] * 3), _variables_of(model)
+    train.execute_together([data] * 3)
+    return lambda: train.execute_together([data] * 3), _variables_of(model)
 
 
 def two_rules():

@@ -1,4 +1,4 @@
-"""The names of `resnet`, which Keras also has here."""
+"""`keras.applications.resnet50`: the names of `keras.applications.resnet`, as in Keras."""
 
 from .resnet import (
     ResNet50,
