@@ -13,14 +13,15 @@ class Rank:
     def __init__(self, rank, size):
         self.rank, self.size = rank, size
 
-    def all_to_all(self, sent, received):
-        return "all_to_all", sent, received
+    def all_to_all(self, sent, bounds, received):
+        return "all_to_all", [sent[slice(*each)] for each in bounds], received
 
     def all_gather_bytes(self, own, received):
         return "gather", own, received.reshape(self.size, -1)
 
-    def all_gather_in_place(self, rows):
-        return "gather", rows[self.rank].copy(), rows
+    def all_gather_in_place(self, flat, bounds):
+        pieces = [flat[slice(*each)] for each in bounds]
+        return "gather", pieces[self.rank].copy(), pieces
 
 
 def reduced(arrays, op, compression=None):
@@ -41,7 +42,7 @@ def reduced(arrays, op, compression=None):
             for other, (name_of_other, sent, _) in enumerate(requests):
                 assert name_of_other == name
                 if name == "gather":
-                    received[other] = sent
+                    received[other][...] = sent
                 else:  # the own row is not for others
                     received[other] = sent[r] if r != other else np.nan
     return results

@@ -60,6 +60,18 @@ class Communicator:
         check_operands(arrays, op, compression)
         return Pending([array_module(type(array)).array(array) for array in arrays])
 
+    def reduce_scatter(self, flat, bounds, op="sum", compression=None):
+        """Return the piece of this rank of the `all_reduce` of a flat array, a new array.
+
+        ``bounds`` are the beginning and the end of the piece of each rank, in the order
+        of the ranks.
+        """
+        check_operands([flat], op, compression)
+        return flat[slice(*bounds[0])].copy()
+
+    def all_gather_pieces(self, flat, bounds):
+        """Receive the piece of each rank in a flat array, which holds that of this rank."""
+
     def all_gather(self, array):
         """Return the NumPy arrays of all ranks as a list; sizes along axis 0 may differ."""
         return [np.array(array)]

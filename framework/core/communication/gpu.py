@@ -20,7 +20,7 @@ import numpy as np
 from ..hardware.devices import array_module, to_numpy
 from ..messages.source_lines import user_stacklevel
 from .nccl import NCCLReduction, load_nccl
-from .reduction import as_bytes, packed_all_reduce, parts_for_others
+from .reduction import packed_all_reduce, pieces_of, rows_of
 
 SETTING = "TAPEWRIGHT_GPU_TRANSPORT"
 TRANSPORTS = ("mpi", "nccl", "host")  # the best first
@@ -135,12 +135,10 @@ class _GPUMessages:
         self.rank, self.size = mpi.Get_rank(), mpi.Get_size()
         self._mpi, self._stream = mpi, stream
 
-    def all_to_all(self, sent, received):
+    def all_to_all(self, sent, bounds, received):
         self._stream.synchronize()  # MPI knows of no streams
-        sent, received = [
-            parts_for_others(rows, self.rank) for rows in (sent, received)
-        ]
-        self._mpi.Alltoallv(sent, received)
+        sent = pieces_of(sent, bounds, self.rank)
+        self._mpi.Alltoallv(sent, rows_of(received, self.rank))
         return _Done()
 
     def all_gather_bytes(self, own, received):
@@ -148,9 +146,9 @@ class _GPUMessages:
         self._mpi.Allgather(own, received)
         return _Done()
 
-    def all_gather_in_place(self, rows):
+    def all_gather_in_place(self, flat, bounds):
         self._stream.synchronize()
-        self._mpi.Allgather(None, as_bytes(rows))  # in place
+        self._mpi.Allgatherv(None, pieces_of(flat, bounds))  # in place
         return _Done()
 
 

@@ -15,12 +15,20 @@ import numpy as np
 from mpi4py import MPI
 
 from ..errors import CollectiveError
+from ..hardware.devices import array_module, to_numpy
 from ..hooks import watch_method
 from ..messages.source_lines import user_line
 from .communicator import Communicator, Pending, check_operands, timeout_seconds
 from .failures import RankStatus, end_job_on_errors
 from .gpu import GPUReduction, holds_gpu_arrays
-from .reduction import CHUNK, as_bytes, packed_all_reduce, parts_for_others
+from .reduction import (
+    CHUNK,
+    as_bytes,
+    packed_all_reduce,
+    pieces_of,
+    reduce_scatter,
+    rows_of,
+)
 from .watchdog import FAILED, LEFT
 
 TEXT = 512  # bytes of the description of a collective
@@ -89,6 +97,29 @@ class MPICommunicator(Communicator):
             way, messages = "", packed_all_reduce(self, arrays, op, compression)
         return _signature(f"all_reduce {op}{way}", arrays, compression), messages
 
+    def reduce_scatter(self, flat, bounds, op="sum", compression=None):
+        if holds_gpu_arrays([flat]):
+            (total,) = self.all_reduce([flat], op, compression)
+            return total[slice(*bounds[self.rank])]
+        check_operands([flat], op, compression)
+        messages = partial(reduce_scatter, self, flat, bounds, op, compression)
+        name = f"reduce_scatter {op} to {_edges(bounds)}"
+        return self._run(_signature(name, [flat], compression), messages)
+
+    def all_gather_pieces(self, flat, bounds):
+        host = flat
+        if holds_gpu_arrays([flat]):
+            host, own = np.empty(flat.shape, flat.dtype), slice(*bounds[self.rank])
+            host[own] = to_numpy(flat[own])
+
+        def messages():
+            yield self.all_gather_in_place(host, bounds)
+
+        name = f"all_gather_pieces to {_edges(bounds)}"
+        self._run(_signature(name, [host]), messages)
+        if host is not flat:
+            flat[...] = array_module(type(flat)).asarray(host)
+
     def all_gather(self, array):
         rows = np.ascontiguousarray(array if array.ndim else array[None])
         width = rows[:1].nbytes if len(rows) else rows.itemsize * _size(rows.shape[1:])
@@ -128,20 +159,18 @@ class MPICommunicator(Communicator):
 
     # --- messages, for `reduction`
 
-    def all_to_all(self, sent, received):
-        """Send row i to rank i and receive a row from it, except from this rank."""
-        sent, received = [
-            parts_for_others(rows, self.rank) for rows in (sent, received)
-        ]
-        return self._mpi.Ialltoallv(sent, received)
+    def all_to_all(self, sent, bounds, received):
+        """Send piece i to rank i and receive row i from it, except from this rank."""
+        sent = pieces_of(sent, bounds, self.rank)
+        return self._mpi.Ialltoallv(sent, rows_of(received, self.rank))
 
     def all_gather_bytes(self, own, received):
         """Receive the bytes of all ranks."""
         return self._mpi.Iallgather(own, received)
 
-    def all_gather_in_place(self, rows):
-        """Receive row i from rank i; the row of this rank is already filled."""
-        return self._mpi.Iallgather(MPI.IN_PLACE, as_bytes(rows))
+    def all_gather_in_place(self, flat, bounds):
+        """Receive piece i from rank i; the piece of this rank is already filled."""
+        return self._mpi.Iallgatherv(MPI.IN_PLACE, pieces_of(flat, bounds))
 
     # --- the order of collectives
 
@@ -331,6 +360,10 @@ def _ranks(numbers, most=8):
         return f"rank {numbers[0]}"
     more = f" and {len(numbers) - most} more" if len(numbers) > most else ""
     return f"ranks {', '.join(numbers[:most])}{more}"
+
+
+def _edges(bounds):
+    return ", ".join([str(stop) for _, stop in bounds])
 
 
 def _size(shape):

@@ -1,11 +1,13 @@
-"""The all-reduce: the same sums, bit for bit, on every rank.
+"""The all-reduce and its two halves: the same sums, bit for bit, on every rank.
 
-Each rank sums one piece of the data, with the contributions in the order of the ranks,
-and all ranks gather the pieces: ``2 (size - 1) / size`` of the data leave a rank, as in
-the best algorithms of MPI, and no choice made by MPI changes a bit. Small data are
-gathered whole.
+Each rank sums one piece of the data, with the contributions in the order of the ranks
+(`reduce_scatter`), and all ranks gather the pieces: ``2 (size - 1) / size`` of the data
+leave a rank, as in the best algorithms of MPI, and no choice made by MPI changes a bit.
+Small data are gathered whole.
 
 Functions here are generators: they yield MPI requests and resume once these are done.
+``bounds`` are the beginning and the end of the piece of each rank in a flat array, in
+the order of the ranks.
 
 References:
     Thakur et al., "Optimization of collective communication operations in MPICH"
@@ -66,22 +68,19 @@ def _unpack(arrays, packed, flats):
 
 def _all_reduce(channel, flat, op, compression):
     """Return the element-wise reduction of a flat array over all ranks, a new array."""
-    rank, size, xp = channel.rank, channel.size, array_module(type(flat))
+    size, xp = channel.size, array_module(type(flat))
     out = xp.empty_like(flat)
     is_small = compression is None and flat.nbytes * size <= SMALL
     divided = 0 if is_small else flat.size - flat.size % size
     step = max(CHUNK // flat.itemsize // size, 1) * size
     for start in range(0, divided, step):
-        part = slice(start, min(start + step, divided))
-        pieces = flat[part].reshape(size, -1)
+        bounds = equal_bounds(start, min(start + step, divided), size)
         if compression is not None:
-            out[part] = (yield from _compressed(channel, pieces, op)).reshape(-1)
+            yield from _compressed(channel, flat, bounds, op, compression, out)
             continue
-        received, results = xp.empty_like(pieces), out[part].reshape(size, -1)
-        yield channel.all_to_all(pieces, received)
-        parts = [*received[:rank], pieces[rank], *received[rank + 1 :]]
-        _combined(parts, op, results[rank])
-        yield channel.all_gather_in_place(results)
+        own = slice(*bounds[channel.rank])
+        yield from _reduced(channel, flat, bounds, op, None, out[own])
+        yield channel.all_gather_in_place(out, bounds)
     if divided < flat.size:
         rest = flat[divided:]
         gathered = xp.empty((size, rest.size), flat.dtype)
@@ -90,17 +89,58 @@ def _all_reduce(channel, flat, op, compression):
     return out
 
 
-def _compressed(channel, pieces, op):
-    """Reduce pieces sent in half precision; sum in at least single precision."""
-    xp = array_module(type(pieces))
-    sent = _encoded(pieces)
-    received = xp.empty_like(sent)
-    yield channel.all_to_all(sent, received)
-    received[channel.rank] = sent[channel.rank]
-    dtype = np.result_type(pieces.dtype, np.float32)
-    own = _combined(_decoded(received, dtype), op, xp.empty(pieces.shape[1:], dtype))
-    yield channel.all_gather_bytes(as_bytes(_encoded(own[None])), as_bytes(received))
-    return _decoded(received, pieces.dtype)
+def equal_bounds(start, stop, size):
+    """Return the bounds of equal pieces for ``size`` ranks; the last may be longer."""
+    step = (stop - start) // size
+    edges = [*range(start, start + step * size, step)] if step else [start] * size
+    return [*zip(edges, [*edges[1:], stop])]
+
+
+def reduce_scatter(channel, flat, bounds, op, compression):
+    """Return the piece of this rank of the reduction over all ranks, a new array."""
+    start, stop = bounds[channel.rank]
+    out = array_module(type(flat)).empty(stop - start, flat.dtype)
+    longest = max([last - first for first, last in bounds])
+    step = max(CHUNK // flat.itemsize // channel.size, 1)
+    for offset in range(0, longest, step):
+        ends = offset, offset + step
+        parts = [[min(a + n, b) for n in ends] for a, b in bounds]
+        first, last = parts[channel.rank]
+        into = out[first - start : last - start]
+        yield from _reduced(channel, flat, parts, op, compression, into)
+    return out
+
+
+def _reduced(channel, flat, bounds, op, compression, out):
+    """Reduce the piece of this rank into ``out``."""
+    rank, xp = channel.rank, array_module(type(flat))
+    sent, parts = flat, bounds
+    if compression is not None:
+        sent, parts = _encoded_pieces(flat, bounds)
+    first, last = parts[rank]
+    received = xp.empty((channel.size, last - first), sent.dtype)
+    yield channel.all_to_all(sent, parts, received)
+    if compression is None:
+        _combined([*received[:rank], sent[first:last], *received[rank + 1 :]], op, out)
+        return
+    received[rank] = sent[first:last]
+    wide = np.result_type(out.dtype, np.float32)
+    rows = _decoded(received, wide)
+    with np.errstate(all="ignore"):
+        out[...] = _combined(rows, op, xp.empty(rows.shape[1:], wide))
+
+
+def _compressed(channel, flat, bounds, op, compression, out):
+    """Reduce pieces of one length into ``out``, sent in half precision both ways."""
+    xp = array_module(type(flat))
+    first, last = bounds[channel.rank]
+    own = xp.empty(last - first, np.result_type(flat.dtype, np.float32))
+    yield from _reduced(channel, flat, bounds, op, compression, own)
+    sent = _encoded(own[None])
+    received = xp.empty((channel.size, sent.shape[1]), sent.dtype)
+    yield channel.all_gather_bytes(as_bytes(sent), as_bytes(received))
+    reduced = _decoded(received, flat.dtype)
+    out[bounds[0][0] : bounds[-1][1]] = reduced.reshape(-1)
 
 
 def _combined(parts, op, out):
@@ -124,14 +164,18 @@ def as_bytes(array):
     return array.reshape(-1).view(np.uint8)
 
 
-def parts_for_others(rows, rank):
-    """Return rows as buffers for MPI: row i for or from rank i, nothing for ``rank``."""
-    counts, offsets = (
-        [rows[0].nbytes] * len(rows),
-        np.arange(len(rows)) * rows[0].nbytes,
-    )
-    counts[rank] = 0
-    return [as_bytes(rows), (counts, offsets.tolist())]
+def pieces_of(flat, bounds, leaving_out=None):
+    """Return the pieces of a flat array as a buffer for MPI, nothing for one rank."""
+    counts = [(stop - start) * flat.itemsize for start, stop in bounds]
+    if leaving_out is not None:
+        counts[leaving_out] = 0
+    return [as_bytes(flat), (counts, [start * flat.itemsize for start, _ in bounds])]
+
+
+def rows_of(rows, leaving_out):
+    """Return rows as a buffer for MPI: row i from rank i, nothing from one rank."""
+    bounds = equal_bounds(0, rows.size, len(rows))
+    return pieces_of(rows.reshape(-1), bounds, leaving_out)
 
 
 # --- half precision, with a scale for each row
@@ -145,6 +189,8 @@ def _encoded(rows):
     The scale is the power of two that scales the largest entry to at least 2**14.
     """
     xp = array_module(type(rows))
+    if not rows.size:
+        return xp.zeros((len(rows), 2), np.float16)
     out = xp.empty((len(rows), rows.shape[1] + 2), np.float16)
     with np.errstate(all="ignore"):
         largest = xp.max(xp.abs(rows), axis=1).astype(np.float64)
@@ -154,6 +200,14 @@ def _encoded(rows):
         out[:, 2:] = rows * scale[:, None]
     out[:, :2] = scale.view(np.float16).reshape(-1, 2)
     return out
+
+
+def _encoded_pieces(flat, bounds):
+    """Return the encoded pieces in a flat array, and their bounds there."""
+    xp = array_module(type(flat))
+    rows = [_encoded(flat[start:stop][None])[0] for start, stop in bounds]
+    ends = np.cumsum([row.size for row in rows]).tolist()
+    return xp.concatenate(rows), [*zip([0, *ends[:-1]], ends)]
 
 
 def _decoded(rows, dtype):
