@@ -254,6 +254,10 @@ class Variable(Operators, Guarding):
         tensor.key = self._unwatched_key
         return tensor
 
+    def _tw_whole_array(self) -> Any:
+        """Return the array of the whole value; all processes call it, if they share it."""
+        return self._array
+
     def _concrete(self):
         """Return the value now, for Python code that computes with it."""
         for each in active_interpreters():
@@ -597,6 +601,10 @@ class Variable(Operators, Guarding):
             array = np.asarray(array)
         with self._tw_lock:  # an optimizer may be about to put its own array back
             self._array = array
+
+    def _tw_bind_whole(self, array: Any) -> None:
+        """Make the array the value; a divided variable keeps its part."""
+        self._bind(array)
 
     def __getattr__(self, name: str) -> Any:
         if name == "_array":  # an optimizer has taken it to write into it

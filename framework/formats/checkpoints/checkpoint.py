@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from tapewright.core.errors import SavingError
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.messages.source_lines import user_stacklevel
 from tapewright.core.names.reserved_names import Reserving
+from tapewright.core.state.sharded_variable import write_together
 from tapewright.core.trackable import Trackable, children
 from tapewright.core.variable import Variable
 from tapewright.storage.reader import opened
@@ -160,7 +162,9 @@ class Checkpoint(Trackable, Reserving):
         Raises:
             SavingError: If the file cannot be written.
         """
-        return prefix_of(save_numbered(self, os.fspath(file_prefix)))
+        prefix = os.fspath(file_prefix)
+        save = partial(save_numbered, self, prefix)
+        return prefix_of(write_together(self._tw_variables(), save))
 
     def write(self, file_prefix: str | os.PathLike[str], options: Any = None) -> str:
         """Save to a file with exactly this name, and return the name.
@@ -175,7 +179,10 @@ class Checkpoint(Trackable, Reserving):
         """
         path = os.fspath(file_prefix)
         check_suffix("Checkpoint.write", "file_prefix", path, "a checkpoint in HDF5")
-        return self._tw_write(path)
+        return write_together(self._tw_variables(), partial(self._tw_write, path))
+
+    def _tw_variables(self):
+        return explore(self._tw_pairs()).variables.values()
 
     def _tw_write(self, path, **info):
         content = snapshot(path, self._tw_pairs(), **info)

@@ -12,10 +12,12 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Self
 
 from tapewright.core.errors import SavingError
 from tapewright.core.messages.source_lines import user_stacklevel
+from tapewright.core.state.sharded_variable import sharing, write_together
 from tapewright.serialization.constructor_call import constructor_call
 from tapewright.storage.atomic import clear_leftovers
 
@@ -192,21 +194,30 @@ class CheckpointManager:
         Raises:
             SavingError: If the file cannot be written; then no checkpoint is deleted.
         """
-        if not self._is_due(check_interval and not self._termination.asked):
+        variables = [*self.checkpoint._tw_variables()]
+        is_due = self._is_due(check_interval and not self._termination.asked)
+        if not sharing(variables).any(is_due):
             return None
         if checkpoint_number is not None:
             checkpoint_number = int(checkpoint_number)
+        path = write_together(
+            variables, partial(self._save, checkpoint_number, metrics)
+        )
+        if self._step_counter is not None:
+            self._last_step = int(self._step_counter)
+        if self._termination.asked:
+            self._termination.pass_on()
+        return prefix_of(path)
+
+    def _save(self, checkpoint_number, metrics):
         info = {"saved": time.time(), "last_preserved": self._last_preserved}
         info["metrics"] = self._checked(metrics)
         if self._step_counter is not None:
             info["step"] = int(self._step_counter)
         path = save_numbered(self.checkpoint, self._prefix, checkpoint_number, **info)
-        self._last_step = info.get("step")
         self._infos[path], self._whole[path] = info, _mark(path)
         self._sweep(path)
-        if self._termination.asked:
-            self._termination.pass_on()
-        return prefix_of(path)
+        return path
 
     def save_if_asked(self, metrics: Any = None) -> str | None:
         """Save and end the process if SIGTERM was received; call it after each step.

@@ -73,14 +73,14 @@ class Restoration:
             array = self.arrays.get(name)
             if array is None:
                 continue
-            own = variable._array
-            fits = array.dtype == own.dtype or (
-                variable._tw_was_narrower and np.can_cast(array.dtype, own.dtype)
+            own, shape = variable._array.dtype, tuple(variable.shape)
+            fits = array.dtype == own or (
+                variable._tw_was_narrower and np.can_cast(array.dtype, own)
             )
-            if array.shape != own.shape or not fits:
+            if array.shape != shape or not fits:
                 wrong.append(
-                    f"'{name}' is {_describe(array)}, the variable '{variable.path}' "
-                    f"{_describe(own)}"
+                    f"'{name}' is {_described(array.dtype, array.shape)}, the variable "
+                    f"'{variable.path}' {_described(own, shape)}"
                 )
         if wrong:
             raise SavingError(
@@ -241,8 +241,8 @@ def _differences(missing, beyond):
     return "".join([f"\n  {what} {listed(names)}" for what, names in lines if names])
 
 
-def _describe(array):
-    return f"{np.dtype(array.dtype).name} {tuple(array.shape)}"
+def _described(dtype, shape):
+    return f"{np.dtype(dtype).name} {tuple(shape)}"
 
 
 def listed(names, between=", "):

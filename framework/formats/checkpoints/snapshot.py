@@ -17,7 +17,7 @@ def snapshot(path, pairs, **info) -> Content:
     tree = explore(pairs)
     states = {name: get_state(item) for name, item in tree.states.items()}
     with writing(tree.variables.values()):
-        arrays = {name: to_numpy(v._array) for name, v in tree.variables.items()}
+        arrays = {n: to_numpy(v._tw_whole_array()) for n, v in tree.variables.items()}
     pending_arrays, pending_states = _pending_values(tree)
     step = _step(tree)
     state = get_global_generator().state.numpy()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tapewright.core.messages.source_lines import user_stacklevel
 from tapewright.core.messages.suggestions import suggestion
+from tapewright.core.state.sharded_variable import sharing, write_together
 
 from ..training.workers import is_first_worker
 from .callback import OptionalLogs, only_when
@@ -141,8 +143,9 @@ class ModelCheckpoint(MonitorCallback):
         if not self._tw_is_wanted(epoch, logs, path):
             return
         try:
-            if is_first_worker(self.model):
-                self._tw_write(path)
+            variables = getattr(self.model.optimizer, "variables", ())
+            if is_first_worker(self.model) or sharing(variables).size > 1:
+                write_together(variables, partial(self._tw_write, path))
         except BaseException:
             self.best = best  # as in the file
             raise

@@ -28,6 +28,7 @@ from tapewright.core.interpreters import check_not_traced
 from tapewright.core.messages.source_lines import user_stacklevel
 from tapewright.core.messages.suggestions import unknown_arguments
 from tapewright.core.state.deferred_initialization import deferred_initialization
+from tapewright.core.state.sharded_variable import write_together
 from tapewright.core.variable import writing as locked
 from tapewright.layers.base.layer import Layer
 from tapewright.layers.base.symbolic_tensor import Operation
@@ -153,14 +154,18 @@ def save_model(
     check_not_traced(path)
     save = _save_zip if path.endswith(".keras") else _save_hdf5
     save = _save_folder if in_folder else save
-    with locked(_variables(model)):
-        optimizer = getattr(model, "optimizer", None) if include_optimizer else None
+    optimizer = getattr(model, "optimizer", None) if include_optimizer else None
+
+    def write():
         in_config = assets_in_configs() if save is _save_hdf5 else nullcontext()
         with in_config:
             compiled = optimizer is not None
             config = numbering_shared(lambda: serialize(model, True, compiled))
             config = strip_defaults(config)
         save(path, overwrite, model, config, optimizer)
+
+    with locked(_variables(model)):
+        write_together(getattr(optimizer, "variables", ()), write)
 
 
 def _variables(model):
@@ -193,11 +198,15 @@ def _save_to_file_object(model, file, zipped, options):
     """Write the bytes of a ``.keras`` file after all of them are known."""
     if zipped is not None and not zipped:
         raise ValueError("save_model: zipped must be True or None for a file object")
-    with TemporaryDirectory(prefix="tapewright-") as folder:
-        path = os.path.join(folder, "model.keras")
-        save_model(model, path, **options)
-        with open(path, "rb") as whole:
-            shutil.copyfileobj(whole, file, 1 << 20)
+
+    def write():
+        with TemporaryDirectory(prefix="tapewright-") as folder:
+            path = os.path.join(folder, "model.keras")
+            save_model(model, path, **options)
+            with open(path, "rb") as whole:
+                shutil.copyfileobj(whole, file, 1 << 20)
+
+    write_together(_variables(model), write)
 
 
 @contextmanager
@@ -469,14 +478,20 @@ def save_weights(model, filepath, overwrite=True, max_shard_size=None):
         )
     _check_has_weights(model, "save_weights")
     check_not_traced(path)
-    opened = (
-        writing(path, overwrite)
-        if max_shard_size is None
-        else writing_shards(path, max_shard_size * 2**30, overwrite)
-    )
-    with locked(_variables(model)), opened as root:
-        write_tree(root, model)
-        write_optimizer(root, getattr(model, "optimizer", None))
+
+    def write():
+        opened = (
+            writing(path, overwrite)
+            if max_shard_size is None
+            else writing_shards(path, max_shard_size * 2**30, overwrite)
+        )
+        with opened as root:
+            write_tree(root, model)
+            write_optimizer(root, getattr(model, "optimizer", None))
+
+    variables = _variables(model)
+    with locked(variables):
+        write_together(variables, write)
 
 
 def load_weights(

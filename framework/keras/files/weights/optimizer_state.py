@@ -53,7 +53,7 @@ def _write(group, optimizer):
     variables = group.group("vars")
     variables.text("name", optimizer.name)
     for i, variable in enumerate(optimizer.variables):
-        variables.array(str(i), variable._array)
+        variables.array(str(i), variable._tw_whole_array())
     inner = getattr(optimizer, "_tw_inner", None)
     if inner is not None:
         _write(group.group("inner_optimizer"), inner)

@@ -139,7 +139,7 @@ def _assign(variable, array):
     if module is not np:
         value = module.asarray(value)
     if active_interpreter() is None:
-        variable._bind(value)
+        variable._tw_bind_whole(value)
     else:  # a tape or trace that has to know
         variable.assign(value)
 
