@@ -88,12 +88,13 @@ class Adafactor(Optimizer):
         for variable in self._trainable_variables:
             shape = tuple(variable.shape)
             # Keras' files have these in any case, and velocities of matrices.
-            rows, columns, options = (), (), {"name": variable.name, "dtype": "int32"}
+            rows, columns, dtype = (), (), "int32"
             if len(shape) >= 2:
                 rows, columns = shape[:-1], (*shape[:-2], shape[-1])
-                options["dtype"] = variable.dtype
-            self._tw_rows.append(self.add_variable(rows, **options))
-            self._tw_columns.append(self.add_variable(columns, **options))
+                dtype = variable.dtype
+            for slots, size in ((self._tw_rows, rows), (self._tw_columns, columns)):
+                name = variable.name
+                slots.append(self._tw_add(name, name, size, "zeros", dtype, variable))
             velocity = self.add_variable_from_reference(variable, "velocity")
             self._velocities.append(velocity)
 

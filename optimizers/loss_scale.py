@@ -154,6 +154,9 @@ class LossScaleOptimizer(Optimizer):
         else:
             self.inner_optimizer.learning_rate = value
 
+    def _tw_shard(self) -> None:
+        self.inner_optimizer._tw_shard()
+
     def build(self, variables: Sequence[Variable]) -> None:
         self.inner_optimizer.build(variables)
         self._trainable_variables = self.inner_optimizer._trainable_variables
@@ -201,7 +204,7 @@ class LossScaleOptimizer(Optimizer):
         inner = None
         if not 0 < value <= LARGEST:  # restored from a file of an older version
             steps, value = 0, float(self.initial_scale)
-        elif _all_finite(gradients):
+        elif update.everywhere(_all_finite(gradients)):
             inner = self.inner_optimizer._tw_make_step(update, gradients, share / value)
             steps += 1
             if steps == self.dynamic_growth_steps:
@@ -314,6 +317,11 @@ class _ScaledStep:
     def __init__(self, inner, variables, arrays):
         self.inner, self.variables, self.arrays = inner, variables, arrays
 
+    @property
+    def changes_variables(self):
+        """True if the step may change variables."""
+        return self.inner is not None and self.inner.changes_variables
+
     def add_to(self, change):
         """Add the changes to a `Commit`."""
         if self.inner is not None:
@@ -339,6 +347,8 @@ def _refuse_options(options):
 def _all_finite(gradients):
     """Return whether all gradients are finite, in one check: each check waits for a GPU."""
     arrays = [g.values if type(g) is SparseRows else g for g in gradients]
+    if not arrays:
+        return True
     xp = array_module(type(arrays[0]))
     # A finite sum has finite terms; one that overflows, in float16, may have them, too.
     if xp.isfinite(xp.stack([array.sum() for array in arrays])).all():

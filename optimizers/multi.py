@@ -186,6 +186,8 @@ class MultiOptimizer(Optimizer):
     def _tw_add_optimizer(self, optimizer):
         if all([each is not optimizer for each in self.optimizers]):
             _checked(self.name, optimizer).loss_scale_factor = self.loss_scale_factor
+            if self._tw_is_sharded:
+                optimizer._tw_shard()
             self.optimizers.append(optimizer)
 
     # --- state, followed by that of the optimizers
@@ -240,6 +242,11 @@ class MultiOptimizer(Optimizer):
                 optimizer.build(own)
         self._trainable_variables = list(variables)  # kept alive: their ids stay theirs
         self.built = True
+
+    def _tw_shard(self) -> None:
+        super()._tw_shard()
+        for optimizer in self.optimizers:
+            optimizer._tw_shard()
 
     def exclude_from_weight_decay(
         self,

@@ -7,6 +7,7 @@ together; custom training loops average gradients with `DistributedGradientTape`
 
 - `collectives`: ranks, and collectives on nests of tensors
 - `gradients`: `DistributedGradientTape`
+- `sharding`: optimizers that are divided among the processes
 - `strategy`: strategies, as in ``tf.distribute``
 - `cluster_resolver`: the search for TPUs
 - `digests`: the check that variables are equal in all processes
@@ -29,6 +30,7 @@ from .collectives import (
 )
 from .digests import check_variables
 from .gradients import DistributedGradientTape
+from .sharding import shard_optimizer
 from .strategy import (
     CommunicationOptions,
     CrossDeviceOps,
@@ -77,6 +79,7 @@ __all__ = [
     "in_cross_replica_context",
     "local_rank",
     "rank",
+    "shard_optimizer",
     "size",
 ]
 

@@ -61,6 +61,7 @@ class Strategy:
     """
 
     _tw_auto_shard_dataset: bool = True  # `fit` divides batches among the replicas
+    _tw_shard_optimizer: bool = False  # `compile` shards the optimizer
     _compression: str | None = None  # of gradients on their way
     _device: Any = None  # where variables are made and steps run; None: the current one
 

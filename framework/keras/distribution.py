@@ -38,6 +38,8 @@ class DataParallel(Distribution):
         devices: Must be None: MPI determines the processes.
         auto_shard_dataset: If True, `fit` selects the part of each batch for this
             process; if False, a `Dataset` yields batches for this process only.
+        shard_optimizer: If True, `compile` divides the state and the update of the
+            optimizer among the processes; see `tw.distribute.shard_optimizer`.
 
     Raises:
         ValueError: If ``device_mesh`` or ``devices`` is not None.
@@ -54,6 +56,7 @@ class DataParallel(Distribution):
         device_mesh: Any = None,
         devices: Any = None,
         auto_shard_dataset: bool = True,
+        shard_optimizer: bool = False,
     ):
         for name, value in (("device_mesh", device_mesh), ("devices", devices)):
             if value is not None:
@@ -64,6 +67,8 @@ class DataParallel(Distribution):
         self.strategy = MultiWorkerMirroredStrategy()
         self.strategy._tw_auto_shard_dataset = bool(auto_shard_dataset)
         self.auto_shard_dataset = bool(auto_shard_dataset)
+        self.strategy._tw_shard_optimizer = bool(shard_optimizer)
+        self.shard_optimizer = bool(shard_optimizer)
 
     __repr__ = constructor_call
 

@@ -17,7 +17,6 @@ from tapewright.core.errors import DTypeError, ShapeError
 from tapewright.core.hardware.blas import sum_of_squares
 from tapewright.core.hardware.combine_at import combine_at
 from tapewright.core.hardware.devices import array_module, to_numpy
-from tapewright.core.state.replica_context import replica_context
 from tapewright.core.tensor import (
     IndexedSlices,
     convert_to_tensor,
@@ -169,12 +168,12 @@ def _refuse(error, attribute, array, variable):
     )  # fmt: skip
 
 
-def all_reduce_gradients(gradients) -> list:
+def all_reduce_gradients(gradients, op="sum", compression=None) -> list:
     """Return the sums of gradients over all replicas; dense gradients share one all-reduce."""
     dense = [i for i, g in enumerate(gradients) if type(g) is not SparseRows]
     arrays = [gradients[i] for i in dense]
     arrays = [a.astype(computed_in(a.dtype), copy=False) for a in arrays]
-    totals = communicator().all_reduce(arrays, "sum", replica_context().compression)
+    totals = communicator().all_reduce(arrays, op, compression)
     sums = list(gradients)
     for i, total in zip(dense, totals):
         sums[i] = total
@@ -209,21 +208,28 @@ class Scaling:
         return xp.multiply(block, self.factor, out=out)
 
 
-def clipping(gradients, clipnorm, clipvalue, global_clipnorm, share=1.0) -> list:
+def clipping(
+    gradients, clipnorm, clipvalue, global_clipnorm, share=1.0, update=None
+) -> list:
     """Return for each gradient None, or ``clip(xp, block, out)``, which clips a block.
 
     The gradient times ``share`` is clipped. As in Keras on TensorFlow, a global norm
     that is not finite makes all gradients NaN. Unlike there, a sparse gradient is
-    clipped like the dense gradient: the values of a row have been added up before.
+    clipped like the dense gradient: the values of a row have been added up before. An
+    ``update`` of parts sums norms over the processes.
     """
     if share == 1 and not (clipnorm or clipvalue or global_clipnorm):
         return [None] * len(gradients)
     arrays = [g.values if type(g) is SparseRows else g for g in gradients]
     if clipnorm:
-        norms = [_norm([a]) * share for a in arrays]
+        squares = [_square([a]) for a in arrays]
+        squares = squares if update is None else update.sum_each(squares)
+        norms = [square**0.5 * share for square in squares]
         scales = [share * clipnorm / _at_least(norm, clipnorm) for norm in norms]
     elif global_clipnorm:
-        norm = _norm(arrays) * share
+        square = _square(arrays)
+        square = square if update is None else update.sum_all(square)
+        norm = square**0.5 * share
         scale = share * global_clipnorm / _at_least(norm, global_clipnorm)
         scale = scale + (norm - norm)
         scales = [scale] * len(arrays)
@@ -234,8 +240,8 @@ def clipping(gradients, clipnorm, clipvalue, global_clipnorm, share=1.0) -> list
     return [_scaling(a, scale) for a, scale in zip(arrays, scales)]
 
 
-def _norm(arrays):
-    """Return the joint norm of all arrays: a float, or an array on a GPU."""
+def _square(arrays):
+    """Return the joint squared norm of all arrays: a float, or an array on a GPU."""
     total = 0.0
     for array in arrays:
         xp = array_module(type(array))
@@ -243,7 +249,7 @@ def _norm(arrays):
             array = array.astype(np.float32)
         square = sum_of_squares(xp, array).real
         total = total + (float(square) if xp is np else square)
-    return total**0.5
+    return total
 
 
 def _at_least(norm, limit):

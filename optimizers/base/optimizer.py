@@ -53,6 +53,7 @@ from .flat_buffers import lay_out
 from .gradients import check_is_list, clipping, in_pairs
 from .recording import ReadSettings, are_current
 from .rule_step import RuleStep, update_alone
+from .sharding import Parts, ShardedUpdate
 from .state import State
 from .traced_step import traced_step
 from .update import Update
@@ -257,6 +258,9 @@ class Optimizer(State, Configured):
         self.learning_rate = learning_rate
         # The layout of variables in memory.
         self._tw_segments = None
+        self._tw_own_parts = (
+            None  # the `Parts` that this process updates, if it is sharded
+        )
         self._tw_updates = {}
         self._tw_compiled = {}  # machine code of `update_block`, by dtype and settings
 
@@ -512,13 +516,30 @@ class Optimizer(State, Configured):
                 "apply: a variable is listed twice; pass the sum of its gradients"
             )
         if self._tw_segments is None:
-            slots = self._tw_slots if self._tw_updates_blocks else ()
-            options = self._tw_extras, self._tw_decayed, self._tw_rule.takes_whole
-            self._tw_segments = lay_out(self._trainable_variables, slots, *options)
+            self._tw_segments = self._tw_lay_out()
         if len(self._tw_updates) >= _MAX_UPDATES:
             self._tw_updates.clear()
-        self._tw_updates[key] = update = Update(self._tw_segments, variables, grads)
+        segments, parts = self._tw_segments, self._tw_own_parts
+        if parts is None:
+            update = Update(segments, variables, grads)
+        else:
+            numbers = [self._get_variable_index(v) for v in variables]
+            update = ShardedUpdate(parts, segments, variables, grads, numbers)
+        self._tw_updates[key] = update
         return update
+
+    def _tw_lay_out(self):
+        """Return the segments of the variables, or parts, that this process updates."""
+        updated, decayed = self._trainable_variables, self._tw_decayed
+        slots = self._tw_slots if self._tw_updates_blocks else []
+        names, extras = [*self._tw_extras], [*self._tw_extras.values()]
+        if self._tw_division is not None:
+            self._tw_own_parts = Parts(self._tw_division, updated)
+            columns = [self._tw_own_parts.updated, decayed, *slots, *extras]
+            updated, decayed, *columns = self._tw_own_parts.laid_out(*columns)
+            slots, extras = columns[: len(slots)], columns[len(slots) :]
+        extras = dict(zip(names, extras))
+        return lay_out(updated, slots, extras, decayed, self._tw_rule.takes_whole)
 
     def stateless_apply(
         self,
@@ -655,6 +676,7 @@ class Optimizer(State, Configured):
         if (
             type(self)._tw_make_step is not Optimizer._tw_make_step
             or not self._tw_updates_blocks
+            or self._tw_division is not None
         ):
             return None
         read = ReadSettings(self, {})
@@ -666,6 +688,11 @@ class Optimizer(State, Configured):
         if is_own or self._tw_updates_blocks or not dense or self._tw_has_state:
             return None, None
         return traced_step(update, self)
+
+    @property
+    def _tw_treats_entries_alike(self):
+        """True if the rule may update any part of a variable by itself."""
+        return self._tw_updates_blocks and not self._tw_rule.takes_whole
 
     @property
     def _tw_has_state(self):
@@ -708,7 +735,8 @@ class Optimizer(State, Configured):
 
     def _tw_writes(self, update: Any) -> list[Variable]:
         """Return the variables that an update changes."""
-        owners = [v for segment in update.touched(self) for v in segment.owners]
+        owners = update.bound(self)
+        owners = [*owners, *[v for s in update.touched(self) for v in s.owners]]
         state = [v for v in self.variables if v is not self._learning_rate]
         return list({id(v): v for v in (*owners, *state)}.values())
 
@@ -716,6 +744,7 @@ class Optimizer(State, Configured):
         # A copy of a view is no view: the copy lays its variables out again.
         return vars(self) | {
             "_tw_segments": None,
+            "_tw_own_parts": None,
             "_tw_updates": {},
             "_tw_compiled": {},
         }

@@ -11,7 +11,7 @@ commit then executes one of three forms:
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 
 import numpy as np
@@ -20,6 +20,7 @@ from tapewright.core.communication.job import count_step
 from tapewright.core.hardware.devices import array_module, use_module
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.state.commit import with_arrays_back
+from tapewright.core.state.sharded_variable import reading_own_parts
 from tapewright.core.tensor import Tensor, new_tensor
 from tapewright.core.variable import Variable
 
@@ -66,6 +67,11 @@ class RuleStep:
             self.variables.append(variable)
             self.arrays.append(array)
         self.update.set_coefficients(self.rule, self.steps + 1)
+
+    @property
+    def changes_variables(self):
+        """True if the step may change variables, not only sums of gradients."""
+        return self.is_due or bool(self.rule.use_ema)
 
     def _has_more(self):
         """Return whether the step does more than update variables and slots."""
@@ -153,7 +159,8 @@ class RuleStep:
     def _run_ops(self):
         """Run a rule in ops, and record the arrays that it assigned to variables."""
         variables = self.rule._tw_writes(self.update)
-        arrays = with_arrays_back(variables, self._assigned, variables)
+        with nullcontext() if self.update.division is None else reading_own_parts():
+            arrays = with_arrays_back(variables, self._assigned, variables)
         self.variables = variables + self.variables  # the count of steps comes last
         self.arrays = arrays + self.arrays
         self.moved = ()
@@ -161,22 +168,25 @@ class RuleStep:
     def _assigned(self, variables):
         """Run the step; return the arrays of the variables after it."""
         rule, update = self.rule, self.update
-        module = update.present[0][2][2]
+        module = next((xp for _, _, (_, _, xp) in update.present), np)
         gradients, share = self.gradients, self.share
+        before = [variable._array for variable in variables]
         with use_interpreters(()), _scalars_on(rule, module):
             take_step(rule, update, self.count, gradients, share, self._copies)
+        update.check_assigned(variables, before)
         return [variable._array for variable in variables]
 
     def _copies(self, gradients, *limits):
         """Return clipped copies of gradients, for code that may keep them."""
         arrays = [g.array if type(g) is Tensor else g for g in gradients]
         specs = [spec for _, _, spec in self.update.present]
-        return [new_tensor(x) for x in clipped_copies(arrays, specs, *limits)]
+        copies = clipped_copies(arrays, specs, *limits, update=self.update)
+        return [new_tensor(x) for x in copies]
 
     # --- rules in blocks
 
     def _clips(self, gradients):
-        return clipping(gradients, *self.rule._tw_limits, self.share)
+        return clipping(gradients, *self.rule._tw_limits, self.share, self.update)
 
     def _update(self, groups, gradients, runner=None):
         """Update all blocks by ``update_block``, at once or as recorded calls."""
@@ -452,9 +462,9 @@ def _gather(xp, view, gradient, clip):
         clip(xp, gradient, view)
 
 
-def clipped_copies(gradients, specs, *limits):
+def clipped_copies(gradients, specs, *limits, update=None):
     """Return clipped copies of gradients; ``limits``: as for `clipping`."""
-    clips = clipping(gradients, *limits)
+    clips = clipping(gradients, *limits, update=update)
     return [_clipped_copy(*each) for each in zip(gradients, clips, specs)]
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tapewright.core.communication.job import communicator
 from tapewright.core.errors import DTypeError
 from tapewright.core.hardware import devices
 from tapewright.core.interpreters import use_interpreters
@@ -20,6 +21,7 @@ from tapewright.core.patterns import pattern_of
 from tapewright.core.settings.floatx import default_float
 from tapewright.core.state.assignment import assign_all
 from tapewright.core.state.own_variables import load_own_variables, save_own_variables
+from tapewright.core.state.sharded_variable import ShardedVariable
 from tapewright.core.trackable import Trackable, assign_pending, owned
 from tapewright.core.variable import Variable
 from tapewright.ops.array.conversion import cast
@@ -27,6 +29,7 @@ from tapewright.ops.array.shape import broadcast_to
 from tapewright.serialization import object_config
 
 from .arithmetic import ACCUMULATOR, AVERAGE
+from .sharding import Division
 
 if TYPE_CHECKING:
     from tapewright.core.typing import TensorLike
@@ -42,6 +45,8 @@ class State(Reserving, Trackable):
     initial: dict[str, float] = {}
     built: bool = False
     _iterations = None
+    _tw_is_sharded: bool = False  # the slots are divided among the processes of a job
+    _tw_division: Any = None  # a `Division`, once it is built
 
     def _tw_reset_state(self):
         self.built = False
@@ -101,10 +106,13 @@ class State(Reserving, Trackable):
         if self.built:
             return
         variables = list(variables)
+        self._tw_indices = {id(v): i for i, v in enumerate(variables)}
         for variable in variables:
             _check_trainable(f"{self.name}.build", variable)
-        if len({id(v) for v in variables}) < len(variables):
+        if len(self._tw_indices) < len(variables):
             raise ValueError(f"{self.name}.build: a variable is listed twice")
+        if self._tw_is_sharded and communicator().size > 1:
+            self._tw_division = Division(variables, self._tw_treats_entries_alike)
         for name, wanted in (
             (AVERAGE, self.use_ema),
             (ACCUMULATOR, self.gradient_accumulation_steps),
@@ -115,7 +123,6 @@ class State(Reserving, Trackable):
         self._tw_slots = [[self._tw_slot(v, name) for v in variables] for name in names]
         for name, slots in zip(names, self._tw_slots):
             setattr(self, _attribute(name), slots)
-        self._tw_indices = {id(v): i for i, v in enumerate(variables)}
         self._tw_decayed = [self._tw_decays(v) for v in variables]
         self._trainable_variables = variables
         self.built = True
@@ -135,22 +142,45 @@ class State(Reserving, Trackable):
         variables = {k: v for k, v in vars(self).items() if isinstance(v, Variable)}
         return children | {k: v for k, v in variables.items() if not k.startswith("_")}
 
+    def _tw_shard(self) -> None:
+        """Divide the slots among the processes of the job, once they are created.
+
+        Raises:
+            ValueError: If they exist already.
+        """
+        if self.built and not self._tw_is_sharded:
+            raise ValueError(
+                f"shard_optimizer: '{self.name}' is built already, with all slots in "
+                "each process; shard it before the first step and before build"
+            )
+        self._tw_is_sharded = True
+
+    def _tw_shard_of(self, variable):
+        """Return the `Shard` of a variable in this process; None if it has the whole."""
+        if self._tw_division is None:
+            return None
+        return self._tw_division.own[self._get_variable_index(variable)]
+
     def _tw_slot(self, variable, name):
-        array = variable._array
+        array, shard = variable._array, self._tw_shard_of(variable)
+        shape = array.shape if shard is None else shard.shape
         xp = devices.array_module(type(array))
         with devices.use_module(xp):
-            start = xp.full(
-                array.shape, self._tw_rule.initial.get(name, 0), array.dtype
+            start = xp.full(shape, self._tw_rule.initial.get(name, 0), array.dtype)
+            return self._tw_new_variable(
+                start, f"{_stem(variable)}_{name}", shard=shard
             )
-            return self._tw_new_variable(start, f"{_stem(variable)}_{name}")
 
     def _tw_scalar(self, name, value, dtype):
         # NumPy's, as it is read in each step: on a GPU, that would wait.
         with devices.use_module(np), use_interpreters(()):
             return self._tw_new_variable(value, name, dtype)
 
-    def _tw_new_variable(self, value, name, dtype=None):
-        variable = Variable(value, trainable=False, name=name, dtype=dtype)
+    def _tw_new_variable(self, value, name, dtype=None, shard=None):
+        if shard is None:
+            variable = Variable(value, trainable=False, name=name, dtype=dtype)
+        else:
+            variable = ShardedVariable(value, shard, name=name, dtype=dtype)
         variable.path = f"{self.name}/{name}"
         if self._iterations is not None:  # one lock for all: they change together
             variable._tw_lock = self._iterations._tw_lock
@@ -194,7 +224,7 @@ class State(Reserving, Trackable):
         """
         slot, variable = name or "var", reference_variable
         name, shape = f"{_stem(variable)}_{slot}", tuple(variable.shape)
-        return self._tw_add(slot, name, shape, initializer, variable.dtype)
+        return self._tw_add(slot, name, shape, initializer, variable.dtype, variable)
 
     def add_optimizer_variables(
         self,
@@ -232,10 +262,16 @@ class State(Reserving, Trackable):
         columns = tuple([[row[i] for row in rows] for i in range(len(names))])
         return columns[0] if isinstance(name, str) else columns
 
-    def _tw_add(self, slot, name, shape, initializer, dtype):
+    def _tw_add(self, slot, name, shape, initializer, dtype, reference=None):
+        """Add a variable to the state; if it is a slot, ``reference`` is its variable."""
         initialize = object_config.resolve("initializer", initializer)
+        shard = None if reference is None else self._tw_shard_of(reference)
         with use_interpreters(()):
-            variable = self._tw_new_variable(initialize(shape, dtype), name, dtype)
+            value = initialize(shape, dtype)
+            if shard is not None:
+                shard = shard.resized(shape)
+                value = shard.of(value.array)
+            variable = self._tw_new_variable(value, name, dtype, shard)
         self._tw_added.append((slot, variable))
         return variable
 

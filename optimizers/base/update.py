@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import warnings
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -83,7 +83,7 @@ class Update:
     def __init__(self, segments, variables, grads):
         self._exclusive = {}
         present = [i for i, g in enumerate(grads) if g is not None]
-        if not present:
+        if not present and len(grads):
             raise ValueError(
                 f"No gradients provided for any variable: for {[v.path for v in variables]} "
                 f"the gradient is None.{explain_missing(variables)}"
@@ -140,9 +140,16 @@ class Update:
 
     def make_step(self, rule, grads):
         """Return a step for a commit that holds the locks of all variables."""
-        gradients = self.checked(grads)
-        if replica_context() is not None:
-            gradients = all_reduce_gradients(gradients)
+        return self.step_of(rule, self.checked(grads), _pending_reduction())
+
+    def step_of(self, rule, gradients, reduction):
+        """Return a step with checked gradients.
+
+        ``reduction``: the arguments ``op`` and ``compression`` of the all-reduce of the
+        gradients over the processes, or None.
+        """
+        if reduction is not None:
+            gradients = all_reduce_gradients(gradients, *reduction)
         return rule._tw_make_step(self, gradients)
 
     def _locks(self, rule):
@@ -155,7 +162,7 @@ class Update:
         """Record one step, which every replay executes."""
         self._warn_of_missing()
         notify_of_writes(rule._tw_writes(self), _EFFECT)
-        context = replica_context()
+        reduction = _pending_reduction()
         inputs, slices = [], []
         for i, variable, _ in self.present:
             gradient = grads[i]
@@ -165,14 +172,14 @@ class Update:
                 shape = gradient.dense_shape  # a traced one is not known
                 shape = None if hasattr(shape, "symbol") else shape
                 gradient = IndexedSlices(values, indices, shape)
-                if context is None:
+                if reduction is None:
                     gradient = dense_where_it_pays(rule, gradient, variable)
             else:
                 gradient = convert_to_tensor(gradient, dtype_hint=variable.dtype)
                 check_gradient(gradient.array, variable)
                 gradient = cast(gradient, variable.dtype)
-                if context is not None:
-                    gradient = all_reduce(gradient, "sum", context.compression)
+                if reduction is not None and not self.reduces:
+                    gradient = all_reduce(gradient, *reduction)
             if isinstance(gradient, IndexedSlices):
                 arrays = [gradient.values, gradient.indices]
                 slices.append(gradient)
@@ -180,7 +187,9 @@ class Update:
                 arrays = [gradient]
                 slices.append(None)
             inputs += arrays
-        step = TracedUpdate(self, rule, slices, context is not None)
+        gathers = reduction is not None and not self.reduces
+        step = TracedUpdate(self, rule, slices, gathers)
+        step.reduction = reduction if self.reduces else None
         if not rule._tw_updates_blocks:
             tracer.flush_variables()  # its code may look at any variable
         tracer.effect(_EFFECT, step, inputs, reads=step.reads, writes=step.writes)
@@ -193,6 +202,39 @@ class Update:
                 f"{explain_missing(self.missing)}",
                 stacklevel=user_stacklevel(),
             )
+
+    # --- what a part of an update does with other processes, see `sharding`
+
+    reduces = False  # a step takes the gradients of this process, not yet reduced
+    division: Any = None  # of the variables, for the part of one process
+
+    def bound(self, rule):
+        """Return the variables outside of the segments that a step binds arrays to."""
+        return []
+
+    def sum_each(self, squares):
+        """Return the sum over the processes of the squared norm of each gradient."""
+        return squares
+
+    def sum_all(self, square):
+        """Return the sum over the processes of a squared norm of all gradients."""
+        return square
+
+    def everywhere(self, flag):
+        """Return whether a flag is true in all processes that update parts."""
+        return flag
+
+    def check_assigned(self, variables, before):
+        """Raise an error if a rule in ops has assigned to what is not its to change."""
+
+    def memory_of_gradients(self, rule, reduction):
+        """Return for each gradient an array that a step uses without a copy, or None."""
+        memory = [None] * len(self.present)
+        if not rule._tw_changes_gradients:
+            for group in self.groups:
+                for m, n in group.members if group.views else ():
+                    memory[n] = group.views[m]
+        return memory
 
     def touched(self, rule):
         """Return the segments that a step of ``rule`` writes to."""
@@ -226,8 +268,11 @@ class TracedUpdate(VariableUpdate):
     """One step of an optimizer, called in each replay with the arrays of gradients.
 
     ``slices``: for each gradient None, or `IndexedSlices` of the same dense shape;
-    ``gathers``: the slices are gathered from all replicas.
+    ``gathers``: the slices are gathered from all replicas; ``reduction``: see
+    `Update.step_of`.
     """
+
+    reduction: Any = None
 
     def __init__(self, update, rule, slices, gathers=False):
         self.update, self.rule, self.slices = update, rule, slices
@@ -238,7 +283,7 @@ class TracedUpdate(VariableUpdate):
 
     def make_step(self, *arrays):
         if self.dense:
-            return self.rule._tw_make_step(self.update, arrays)
+            return self.update.step_of(self.rule, arrays, self.reduction)
         rest, gradients = iter(arrays), []
         for (_, variable, _), slices in zip(self.update.present, self.slices):
             array = next(rest)
@@ -248,7 +293,7 @@ class TracedUpdate(VariableUpdate):
                 array = to_gradient(slices, variable)
                 array = all_gather_rows(array) if self.gathers else array
             gradients.append(array)
-        return self.rule._tw_make_step(self.update, gradients)
+        return self.update.step_of(self.rule, gradients, self.reduction)
 
     @property
     def runs_user_code(self):
@@ -264,17 +309,20 @@ class TracedUpdate(VariableUpdate):
 
     @property
     def gradient_memory(self):
-        memory = [None] * len(self.slices)
-        if not self.dense or self.rule._tw_changes_gradients:
-            return memory
-        for group in self.update.groups:
-            for m, n in group.members if group.views else ():
-                memory[n] = group.views[m]
-        return memory
+        if not self.dense:
+            return [None] * len(self.slices)
+        return self.update.memory_of_gradients(self.rule, self.reduction)
 
     @property
     def block_rule(self):
         return self.rule._tw_block_rule
+
+    def reducing(self, op, compression):
+        if not self.update.reduces or self.reduction is not None or not self.dense:
+            return None
+        other = copy.copy(self)
+        other.reduction = op, compression
+        return other
 
     def on_device(self):
         return self.rule._tw_device_update(self.update) if self.dense else None
@@ -293,6 +341,11 @@ class TracedUpdate(VariableUpdate):
 
     def attributes(self):
         """Return the arguments of `_traced_update` that recreate it."""
+        if self.update.reduces:
+            raise ValueError(
+                f"'{self.rule.name}' is sharded, and updates variables together with other "
+                "processes: save the function with an optimizer that is not"
+            )
         variables = [variable for _, variable, _ in self.update.present]
         sparse = "gathered" if self.gathers else "sparse"
         gradients = ["dense" if each is None else sparse for each in self.slices]
@@ -305,6 +358,12 @@ def _traced_update(optimizer, variables, gradients):
     empty = IndexedSlices(None, None)
     slices = [None if each == "dense" else empty for each in gradients]
     return TracedUpdate(update, optimizer, slices, "gathered" in gradients)
+
+
+def _pending_reduction():
+    """Return the arguments of the all-reduce of gradients in a step of several replicas."""
+    context = replica_context()
+    return None if context is None else ("sum", context.compression)
 
 
 def _spec(array):

@@ -21,10 +21,13 @@ def outcome(folder, rank=0):
 def train(start_ranks, tmp_path):
     """Train in a folder to the end, or until a rank gets a signal after so many batches."""
 
-    def run(size, name, kind, batches=None, delay=0, rank=0, number=signal.SIGKILL):
+    def run(
+        size, name, kind, batches=None, delay=0, rank=0, number=signal.SIGKILL,
+        options=(),
+    ):  # fmt: skip
         folder = tmp_path / name
         folder.mkdir(exist_ok=True)
-        job = start_ranks(size, SCRIPTS / "backup_trainee.py", kind, folder)
+        job = start_ranks(size, SCRIPTS / "backup_trainee.py", kind, folder, *options)
         if batches is not None:
             process = job.started()[rank]
             lines = (line for line in job.lines() if line.startswith("batch"))
@@ -52,11 +55,12 @@ def test_workers_that_are_killed_train_as_those_that_were_not(train):
     assert sorted(os.listdir(parts)) == ["outcome_0.npz", "outcome_1.npz"]
 
 
-def test_another_number_of_workers_goes_on_to_the_same_results(train):
+@pytest.mark.parametrize("options", [(), ("2", "sharded")])
+def test_another_number_of_workers_goes_on_to_the_same_results(train, options):
     whole, _ = train(1, "whole", "arrays")
-    train(3, "parts", "arrays", batches=7)
-    train(1, "parts", "arrays", batches=6)
-    parts, ended = train(2, "parts", "arrays")
+    train(3, "parts", "arrays", batches=7, options=options)
+    train(1, "parts", "arrays", batches=6, options=options)
+    parts, ended = train(2, "parts", "arrays", options=options)
     assert ended.stdout.count("number of workers has changed from 1 to 2") == 1
     found, expected = outcome(parts), outcome(whole)
     assert found.keys() == expected.keys()

@@ -35,9 +35,10 @@ def test_workers_get_the_numbers_of_one_process(run_ranks, tmp_path):
 
     names = ["one_row_is_left", "fewer_rows_than_workers", "sparse_embedding"]
     one, two, three = train(1), train(2), train(3, *names)
-    assert list(one) == list(two)
+    sharded = train(2, "--sharded"), train(3, "--sharded", *names)
+    assert list(one) == list(two) == list(sharded[0])
     assert list(three) == [key for key in one if key.split(":")[0] in names]
-    for several in two, three:
+    for several in two, three, *sharded:
         for key, value in several.items():
             peers = [k for k in one if k.split()[:2] == key.split()[:2]]
             # of all weights, or of one log

@@ -196,6 +196,15 @@ class Effect(Node):
     def writes(self):
         return self._writes
 
+    def calling(self, call, inputs):
+        """Return the node with another call and other inputs."""
+        twin = Effect(
+            self.kind, call, self.attributes, (), self.reads, self.writes, inputs,
+            self.line,
+        )  # fmt: skip
+        twin.outputs = self.outputs
+        return twin
+
     @property
     def is_host_call(self):
         """Return whether the call declares nothing: neither its reads nor its writes."""

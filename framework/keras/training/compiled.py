@@ -116,6 +116,8 @@ class CompiledModel:
             and not isinstance(optimizer, LossScaleOptimizer)
         ):
             optimizer = LossScaleOptimizer(optimizer, name="loss_scale_optimizer")
+        if optimizer is not None and self.distribute_strategy._tw_shard_optimizer:
+            optimizer._tw_shard()
         options = {
             "optimizer": optimizer,
             "loss": loss,

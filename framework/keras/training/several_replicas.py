@@ -8,6 +8,7 @@ import numpy as np
 from tapewright.core.communication.job import communicator
 from tapewright.core.hardware import devices
 from tapewright.core.nest import flatten
+from tapewright.core.state.sharded_variable import ShardedVariable, sharing
 from tapewright.core.tensor import new_tensor
 from tapewright.data.parts import is_per_worker, part_of_batches, per_worker_batches
 from tapewright.distribute.collectives import broadcast_variables
@@ -111,17 +112,31 @@ class SeveralReplicas(Replicas):
     def _prepare(self, batch):
         """Build model and optimizer, and copy the variables of rank 0 to all workers."""
         self._model._tw_build_for_batch(batch)
+        self._check_divided_state()
         broadcast_variables(self._variables())
         self._is_ready = self._model._tw_compiled.is_shared = True
+
+    def _check_divided_state(self):
+        """Raise if workers have a divided optimizer of different steps."""
+        optimizer = self._model.optimizer
+        if sharing(getattr(optimizer, "variables", ())).size > 1:
+            steps = communicator().all_gather_object(int(optimizer.iterations))
+            if len(set(steps)) > 1:
+                raise ValueError(
+                    "the workers have a sharded optimizer after different numbers of "
+                    f"steps, {steps} in the order of the ranks: all workers must load "
+                    "the model or its weights"
+                )
 
     def synchronized(self, callbacks):
         return _SynchronizedCallbacks(callbacks, self._model, self._variables)
 
     def _variables(self):
-        """Return all variables of the model and its parts, except local metric variables."""
-        tree = explore([("", self._model)])
+        """Return the variables that all workers hold: without metrics and divided slots."""
+        variables = explore([("", self._model)]).variables.values()
         local = {id(v) for metric in self._model.metrics for v in metric.variables}
-        return [v for v in tree.variables.values() if id(v) not in local]
+        local |= {id(v) for v in variables if isinstance(v, ShardedVariable)}
+        return [v for v in variables if id(v) not in local]
 
 
 class _SynchronizedCallbacks:

@@ -1,6 +1,6 @@
 """A training of several workers, to be killed.
 
-    mpiexec -n 2 python backup_trainee.py KIND FOLDER [SAVE_FREQ]
+    mpiexec -n 2 python backup_trainee.py KIND FOLDER [SAVE_FREQ [sharded]]
 
 Trains a kind below, or one of `trainings`, with a backup in ``FOLDER/backup``. Each rank
 prints its number and process id, rank 0 each batch; each writes what came out to
@@ -66,7 +66,7 @@ class Tell(callbacks.Callback):
             print("batch", batch, flush=True)
 
 
-def main(kind, folder, save_freq="2"):
+def main(kind, folder, save_freq="2", sharded=""):
     freq = save_freq if save_freq == "epoch" else int(save_freq)
     backup = callbacks.BackupAndRestore(
         os.path.join(folder, "backup"), save_freq=freq, double_checkpoint=True
@@ -79,7 +79,7 @@ def main(kind, folder, save_freq="2"):
     gc.freeze()  # or each collection would look at all that was imported
     rank = tw.distribute.rank()
     print(rank, os.getpid(), flush=True)
-    strategy = tw.distribute.MultiWorkerMirroredStrategy()
+    strategy = tw.keras.distribution.DataParallel(shard_optimizer=sharded == "sharded")
     begins = not os.path.exists(os.path.join(folder, "backup"))
     seed = 1 if begins else int.from_bytes(os.urandom(3))
     _, found = trainings.train(make, epochs=6, more=[backup, Tell()], seed=seed)

@@ -86,14 +86,20 @@ makers = {
 }
 makers["in ops"] = lambda: InOps(0.05, global_clipnorm=0.5)
 makers["scaled"] = lambda: scaled("Adam", global_clipnorm=0.5)
+WAYS = [  # sharded, traced, with the gradients of this replica or with their sums
+    *[(sharded, traced, True) for sharded in (False, True) for traced in (False, True)],
+    *[(True, traced, False) for traced in (False, True)],
+]
 for name, make in makers.items():
     expected = [v.numpy() for v in run(make(), False, of_all, False)]
-    for traced in (False, True):
-        got = [v.numpy() for v in run(make(), traced, of_this_replica, True)]
-        for a, b in zip(got, expected):
-            where = f"{name}, {traced=}"
+    for sharded, traced, own in WAYS:
+        where = f"{name}, {sharded=}, {traced=}, {own=}"
+        optimizer = tw.distribute.shard_optimizer(make()) if sharded else make()
+        gradients = of_this_replica if own else of_all
+        got = [v.numpy() for v in run(optimizer, traced, gradients, own)]
+        for a, b in zip(got, expected, strict=True):
             np.testing.assert_allclose(a, b, 2e-5, 2e-6, err_msg=where)
-        check_same(name, got)
+        check_same(where, got)
 
 # One replica whose gradient is infinite makes all skip the step.
 for traced in (False, True):

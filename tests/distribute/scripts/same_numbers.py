@@ -1,9 +1,10 @@
 """Train models of many kinds for three epochs; rank 0 writes weights and logs to a file.
 
-    mpiexec -n 2 python same_numbers.py FILE [NAME ...]
+    mpiexec -n 2 python same_numbers.py FILE [--sharded] [NAME ...]
 
-The names are those of the `CASES`. Losses and metrics of each step, and of evaluations, are
-among the logs. The ranks must hold the same bits.
+With ``--sharded`` the optimizers are divided among the processes. The names are those of
+the `CASES`. Losses and metrics of each step, and of evaluations, are among the logs. The
+ranks must hold the same bits.
 """
 
 import gc
@@ -242,9 +243,9 @@ class Steps(tw.callbacks.Callback):
         self.logs += [logs[name] for name in sorted(logs)]
 
 
-def train(name):
+def train(name, sharded=False):
     tw.keras.utils.set_random_seed(5)
-    with tw.distribute.MultiWorkerMirroredStrategy().scope():
+    with tw.keras.distribution.DataParallel(shard_optimizer=sharded).scope():
         model, x, y, options = CASES[name]()
     is_arrays = isinstance(x, np.ndarray)
     if is_arrays:
@@ -270,10 +271,11 @@ def train(name):
 
 
 def main(path, *names):
-    results = {}
+    results, sharded = {}, "--sharded" in names
+    names = [name for name in names if name != "--sharded"]
     gc.freeze()  # or each collection would look at all that was imported
     for name in names or CASES:
-        results |= train(name)
+        results |= train(name, sharded)
     if tw.distribute.rank() == 0:
         np.savez(path, **results)
 

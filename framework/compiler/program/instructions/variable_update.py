@@ -1,11 +1,13 @@
 """`VariableUpdate`: an optimizer's declaration of a step, so that it can be compiled."""
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
 
 from tapewright.core.state.commit import commit
+from tapewright.ops.collective import all_reduce_sum
 
 from ...tracing.graph import Effect, Graph, Node, is_value
 from ..limits import DEFAULTS
@@ -66,6 +68,15 @@ class VariableUpdate(ABC):
 
     def on_device(self):
         """Return the step as a `DeviceUpdate`, or None if it must run in Python."""
+        return None
+
+    def reducing(self, op, compression):
+        """Return an update that all-reduces its gradients itself, or None.
+
+        Args:
+            op: "sum" or "mean".
+            compression: As in `tapewright.ops.collective.all_reduce`.
+        """
         return None
 
     def inlined(self):
@@ -237,6 +248,35 @@ def inline_updates(graph):
         inner = node.call.inlined() if _is_update(node) else None
         nodes += [node] if inner is None else _nodes_for(inner, node.inputs)
     return graph if nodes == graph.nodes else graph.replaced(nodes)
+
+
+def defer_all_reduces(graph):
+    """Let updates reduce their gradients, if the all-reduces have no other use.
+
+    An update that is divided among processes needs a part of the sums alone.
+    """
+    inputs = [x for node in graph.nodes for x in node.inputs]
+    uses = Counter([x for x in (*inputs, *graph.outputs) if is_value(x)])
+    nodes, dropped = [], set()
+    for node in graph.nodes:
+        sources = [getattr(x, "node", None) for x in node.inputs]
+        if _is_update(node) and all([_is_sum(s) for s in sources]):
+            options = [source.attributes for source in sources]
+            own = all([uses[x] == 1 for x in node.inputs])
+            if own and options and options.count(options[0]) == len(options):
+                reduction = options[0]["reduction"], options[0]["compression"]
+                call = node.call.reducing(*reduction)
+                if call is not None:
+                    dropped.update(sources)
+                    node = node.calling(call, [s.inputs[0] for s in sources])
+        nodes.append(node)
+    if not dropped:
+        return graph
+    return graph.replaced([node for node in nodes if node not in dropped])
+
+
+def _is_sum(node):
+    return node is not None and node.op is all_reduce_sum.primitive
 
 
 def _nodes_for(inner, inputs):

@@ -8,7 +8,7 @@ change rounding, the gradient of special values, or what a user reads of a funct
 from tapewright.core.settings import config
 
 from ...tracing.graph_verifier import verify_effects, verify_graph
-from ..instructions.variable_update import inline_updates
+from ..instructions.variable_update import defer_all_reduces, inline_updates
 from ..verifier import verify_program
 
 SWITCHES = (
@@ -33,7 +33,8 @@ def graph_stages(graph, passes):
         VerificationError: If functions are verified, and a pass makes a mistake.
     """
     verified = config.functions_are_verified()
-    graph = inline_updates(graph)  # first, as passes must keep effects
+    # First, as passes must keep effects.
+    graph = defer_all_reduces(inline_updates(graph))
     if verified:
         verify_graph(graph, "tracing")
     yield "trace", graph

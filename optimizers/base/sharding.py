@@ -1,0 +1,426 @@
+"""An update that is divided among the processes of a job: ZeRO, stage 1.
+
+Each process has a part of the slots, and updates that part of the variables:
+
+1. The gradients are summed over the processes, each process receives the part that it
+   needs (`reduce_scatter`). Gradients that are summed already are cut.
+2. An `Update` of the parts takes the step.
+3. The processes gather the whole variables, as new arrays, which a commit binds.
+
+An interrupt leaves the variables as they were, or as they are after the step. The slots
+may be a step ahead then: no process can gather them any more.
+
+References:
+    Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter
+    models" (2020).
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import math
+from bisect import bisect_right
+from itertools import accumulate
+
+import numpy as np
+
+from tapewright.core.communication.job import communicator
+from tapewright.core.errors import CollectiveError
+from tapewright.core.hardware.devices import array_module, to_numpy
+from tapewright.core.interpreters import use_interpreters
+from tapewright.core.state.commit import commit, with_arrays_back
+from tapewright.core.state.sharded_variable import Shard, ShardedVariable
+from tapewright.core.tensor import new_tensor
+from tapewright.core.variable import Variable
+
+from .flat_buffers import computed_in
+from .gradients import SparseRows, all_gather_rows
+from .update import Update
+
+# A variable with this number of rows for each process is cut between rows, which its
+# sparse gradients need; the parts then differ by 3 % at most.
+ROWS = 16
+
+
+class Division:
+    """The parts of the variables of an optimizer that each process updates.
+
+    Args:
+        variables: Variables of the optimizer.
+        by_entries: If True, the sequence of all entries is cut into parts of the same
+            size; otherwise each variable belongs to one process.
+    """
+
+    def __init__(self, variables, by_entries):
+        workers = communicator()
+        self.rank, self.by_entries = workers.rank, by_entries
+        # For each process, the `Shard` of each variable.
+        self.shards: list[list] = [[None] * len(variables) for _ in range(workers.size)]
+        groups = {}
+        for i, variable in enumerate(variables):
+            groups.setdefault(_kind(variable._array), []).append(i)
+        divide = _divide_entries if by_entries else _divide_variables
+        for numbers in groups.values():
+            shapes = [variables[i]._array.shape for i in numbers]
+            for shards, own in zip(self.shards, divide(shapes, workers.size)):
+                for i, shape, ends in zip(numbers, shapes, own):
+                    shards[i] = Shard(shape, *ends)
+
+    @property
+    def own(self) -> list[Shard]:
+        """The shards of this process."""
+        return self.shards[self.rank]
+
+    def owner(self, i):
+        """Return the first process with a part of variable ``i``."""
+        return next((r for r, shards in enumerate(self.shards) if shards[i].size), 0)
+
+
+def _kind(array):
+    return array_module(type(array)), str(getattr(array, "device", "")), array.dtype
+
+
+def _divide_entries(shapes, size):
+    """Cut the sequence of the entries of arrays: return the ends of each part in each array."""
+    starts = [0, *accumulate(map(math.prod, shapes))]
+    cuts = [0]
+    for rank in range(1, size):
+        cut = starts[-1] * rank // size
+        i = min(bisect_right(starts, cut) - 1, len(shapes) - 1)
+        if shapes[i] and shapes[i][0] >= ROWS * size:
+            width = math.prod(shapes[i][1:])
+            cut = starts[i] + round((cut - starts[i]) / width) * width
+        cuts.append(max(cut, cuts[-1]))
+    cuts.append(starts[-1])
+    return [
+        [(_within(a, i, j), _within(b, i, j)) for i, j in zip(starts, starts[1:])]
+        for a, b in zip(cuts, cuts[1:])
+    ]
+
+
+def _within(position, start, stop):
+    return min(max(position, start), stop) - start
+
+
+def _divide_variables(shapes, size):
+    """Distribute whole arrays: return the ends of each part in each array."""
+    sizes, loads = [math.prod(shape) for shape in shapes], [0] * size
+    parts = [[(0, 0)] * len(shapes) for _ in range(size)]
+    for i in sorted(range(len(shapes)), key=lambda i: -sizes[i]):
+        rank = loads.index(min(loads))
+        loads[rank] += sizes[i]
+        parts[rank][i] = (0, sizes[i])
+    return parts
+
+
+class Parts:
+    """The variables that this process updates: parts of the variables of an optimizer.
+
+    ``updated[i]`` is the part of variable i. If a variable belongs to one process as a
+    whole, it is the variable itself; on the other processes it is None.
+    """
+
+    def __init__(self, division, variables):
+        self.division, self.variables = division, variables
+        self._whole: dict[int, object] = {}  # the arrays that the parts belong to
+        pairs = zip(variables, division.own)
+        if division.by_entries:
+            self.updated = [_part(*pair) for pair in pairs]
+        else:
+            self.updated = [v if shard.is_whole else None for v, shard in pairs]
+
+    def laid_out(self, *columns):
+        """Return the entries of lists, one per variable, for the variables updated here."""
+        return [
+            [x for x, own in zip(column, self.updated) if own is not None]
+            for column in columns
+        ]
+
+    def refresh(self, numbers):
+        """Copy the parts of variables that have been assigned since the last step."""
+        for i in numbers if self.division.by_entries else ():
+            array = self.variables[i]._array
+            if self._whole.get(i) is not array:
+                self.updated[i]._bind(self.division.own[i].of(array).copy())
+                self._whole[i] = array
+
+    def gather(self, exchanges):
+        """Return new whole arrays of variables, by number."""
+        arrays = {}
+        for each in exchanges:
+            flat = each.pack({i: self.updated[i] for i in each.owned})
+            communicator().all_gather_pieces(flat, each.bounds)
+            arrays |= each.views(flat)
+        with use_interpreters(()):
+            for i, array in arrays.items():
+                constraint = getattr(self.variables[i], "constraint", None)
+                if constraint is not None and self.division.by_entries:
+                    value = constraint(new_tensor(array))
+                    arrays[i] = self.variables[i]._fitting("assign", value)
+                else:
+                    self._whole[i] = array
+        return arrays
+
+
+def _part(variable, shard):
+    part = Variable(shard.of(variable._array).copy(), trainable=False)
+    part.path = variable.path
+    return part
+
+
+class Exchange:
+    """The order in which processes exchange variables of one dtype: part by part.
+
+    Args:
+        division: `Division` of the variables.
+        numbers: Numbers of the variables.
+        like: An array on their device.
+        dtype: Dtype of the flat array.
+    """
+
+    def __init__(self, division, numbers, like, dtype):
+        self.xp, self.dtype, self._own = array_module(type(like)), dtype, division.own
+        self.order = sorted(numbers, key=lambda i: (division.owner(i), i))
+        sizes = [sum([s[i].size for i in self.order]) for s in division.shards]
+        ends = [*accumulate(sizes, initial=0)]
+        self.bounds = [*zip(ends, ends[1:])]
+        self._first = ends[division.rank]
+        self.owned = [i for i in self.order if self._own[i].size]
+
+    def empty(self):
+        """Return a new flat array for all parts."""
+        return self.xp.empty(self.bounds[-1][1], self.dtype)
+
+    def views(self, flat):
+        """Return the views of whole variables into a flat array, by number."""
+        return self._split(flat, self.order, lambda i: self._own[i].whole)
+
+    def split(self, piece):
+        """Return the views of the parts of this process into its piece, by number."""
+        return self._split(piece, self.order, lambda i: self._own[i].shape)
+
+    def pack(self, parts):
+        """Return a new flat array with the parts of this process."""
+        flat, start = self.empty(), self._first
+        for i in self.owned:
+            stop = start + self._own[i].size
+            flat[start:stop] = parts[i]._array.reshape(-1)
+            start = stop
+        return flat
+
+    @staticmethod
+    def _split(flat, order, shape_of):
+        views, start = {}, 0
+        for i in order:
+            shape = shape_of(i)
+            stop = start + math.prod(shape)
+            views[i] = flat[start:stop].reshape(shape)
+            start = stop
+        return views
+
+
+class ShardedUpdate(Update):
+    """An `Update` of which each process computes a part.
+
+    Args:
+        parts: `Parts` of the variables of the optimizer.
+        segments: Segments of the parts that this process updates.
+        variables: Variables to update.
+        grads: Their gradients.
+        numbers: Numbers of the variables in the optimizer.
+    """
+
+    reduces = True
+
+    def __init__(self, parts, segments, variables, grads, numbers):
+        super().__init__([], variables, grads)
+        self._parts, self._are_same = parts, False
+        self._numbers = [numbers[i] for i, *_ in self.present]
+        self._taken = [
+            n for n, i in enumerate(self._numbers) if parts.updated[i] is not None
+        ]
+        updated = [parts.updated[self._numbers[n]] for n in self._taken]
+        self.part = _PartUpdate(parts.division, segments, updated)
+        self._exchanges = {}  # by dtype of gradients, or None: their variables
+        self._memory = None
+
+    def touched(self, rule):
+        return self.part.touched(rule)
+
+    def bound(self, rule):
+        if rule.use_ema:  # which may overwrite all
+            return self._parts.variables
+        return [variable for _, variable, _ in self.present]
+
+    def with_own_memory(self):
+        other = copy.copy(self)
+        other._memory = None
+        return other
+
+    def memory_of_gradients(self, rule, reduction):
+        memory = [None] * len(self.present)
+        if reduction is not None:
+            if self._memory is None:
+                self._memory = self._new_memory(self._numbers)
+            for n, (i, spec) in enumerate(zip(self._numbers, self._specs())):
+                view = self._memory[1][i]
+                memory[n] = view if view.dtype == spec[1] else None
+        return memory
+
+    def _specs(self):
+        return [spec for _, _, spec in self.present]
+
+    def _new_memory(self, numbers):
+        """Return flat arrays for gradients, each with its exchange, and all views."""
+        flats = [(each.empty(), each) for each in self._layout(numbers, computed_in)]
+        views = {i: v for flat, each in flats for i, v in each.views(flat).items()}
+        return flats, views
+
+    def _layout(self, numbers, dtype_of=lambda dtype: dtype):
+        """Return the `Exchange` of each dtype for variables, by number."""
+        key = *numbers, dtype_of
+        if key not in self._exchanges:
+            groups = {}
+            for i in numbers:
+                array = self._parts.variables[i]._array
+                groups.setdefault(_kind(array), (array, []))[1].append(i)
+            division = self._parts.division
+            self._exchanges[key] = [
+                Exchange(division, group, array, dtype_of(array.dtype))
+                for array, group in groups.values()
+            ]
+        return self._exchanges[key]
+
+    def step_of(self, rule, gradients, reduction):
+        if reduction is None and not self._are_same:
+            _check_same(gradients, self.present)
+            self._are_same = True
+        own = self._own_gradients(gradients, reduction)
+        self._parts.refresh(self._numbers)
+        step = rule._tw_make_step(self.part, [own[n] for n in self._taken])
+        return _ShardedStep(self, rule, step)
+
+    def _own_gradients(self, gradients, reduction):
+        """Return the part of each gradient, of the sums over all processes."""
+        shards = [self._parts.division.own[i] for i in self._numbers]
+        own, dense = [None] * len(gradients), {}
+        for n, gradient in enumerate(gradients):
+            if type(gradient) is SparseRows:
+                rows = gradient if reduction is None else all_gather_rows(gradient)
+                own[n] = _own_rows(rows, shards[n])
+            elif reduction is None:
+                own[n] = shards[n].of(gradient)
+            else:
+                dense[self._numbers[n]] = n
+        if dense:
+            flats, views = self._memory or self._new_memory([*dense])
+            for i, n in dense.items():
+                if gradients[n] is not views[i]:
+                    views[i][...] = gradients[n]
+            for flat, each in flats:
+                piece = communicator().reduce_scatter(flat, each.bounds, *reduction)
+                for i, part in each.split(piece).items():
+                    if i in dense:
+                        own[dense[i]] = part
+        return own
+
+    def gather(self, rule):
+        """Return variables and their new whole arrays, after a step of the parts."""
+        numbers = self._numbers
+        if rule.use_ema:
+            numbers = range(len(self._parts.variables))
+        arrays = self._parts.gather(self._layout([*numbers]))
+        return [self._parts.variables[i] for i in arrays], [*arrays.values()]
+
+
+class _PartUpdate(Update):
+    """The `Update` of the parts of one process."""
+
+    def __init__(self, division, segments, variables):
+        self.division = division
+        super().__init__(segments, variables, [True] * len(variables))
+
+    def sum_each(self, squares):
+        if not self.division.by_entries:
+            return squares
+        (total,) = communicator().all_reduce([np.array([*map(float, squares)])])
+        return total.tolist()
+
+    def sum_all(self, square):
+        (total,) = communicator().all_reduce([np.array([float(square)])])
+        return total.item()
+
+    def everywhere(self, flag):
+        return not communicator().any(not flag)
+
+    def check_assigned(self, variables, before):
+        trained = {id(variable) for _, variable, _ in self.present}
+        for variable, array in zip(variables, before):
+            is_slot = isinstance(variable, ShardedVariable) or id(variable) in trained
+            if not is_slot and variable._array is not array:
+                raise ValueError(
+                    f"shard_optimizer: update_step assigns to '{variable.path}', of which "
+                    "all processes have a copy; create it by "
+                    "add_variable_from_reference or add_optimizer_variables"
+                )
+
+
+class _ShardedStep:
+    """The new arrays of whole variables, after a step of the parts has been taken."""
+
+    def __init__(self, update, rule, step):
+        self.variables, self.arrays = [], []
+        if update.part.division.by_entries:
+            commit([step])
+            self._gather(update, rule, step)
+            return
+        written = rule._tw_writes(update.part)  # whole variables among them
+        arrays = with_arrays_back(written, self._after, update, rule, step, written)
+        self.variables = [*written, *self.variables]
+        self.arrays = [*arrays, *self.arrays]
+
+    def _after(self, update, rule, step, written):
+        commit([step])
+        self._gather(update, rule, step)
+        return [variable._array for variable in written]
+
+    def _gather(self, update, rule, step):
+        if step.changes_variables:
+            self.variables, self.arrays = update.gather(rule)
+
+    def add_to(self, change):
+        """Add the changes to a `Commit`."""
+        change.bind(self.variables, self.arrays)
+
+
+def _own_rows(rows, shard):
+    """Return the part of `SparseRows`; dense unless the part consists of rows."""
+    if shard.is_whole:
+        return rows
+    xp, width = array_module(type(rows.values)), max(shard.width, 1)
+    first, last = shard.start // width, -(-shard.stop // width)
+    low, high = xp.searchsorted(rows.indices, xp.asarray([first, last])).tolist()
+    own = SparseRows(rows.indices[low:high] - first, rows.values[low:high])
+    if shard.has_rows:
+        return own
+    array = xp.zeros((last - first, *rows.values.shape[1:]), rows.values.dtype)
+    array[own.indices] = own.values
+    start = shard.start - first * width
+    return array.reshape(-1)[start : start + shard.size]
+
+
+def _check_same(gradients, present):
+    """Raise an error unless the gradients are equal in all processes."""
+    digest = hashlib.blake2b(digest_size=8)
+    for gradient in gradients:
+        for array in gradient if type(gradient) is SparseRows else (gradient,):
+            digest.update(np.ascontiguousarray(to_numpy(array)).view(np.uint8))
+    own = np.frombuffer(digest.digest(), np.uint64)
+    digests = np.concatenate(communicator().all_gather(own))
+    if (digests != digests[0]).any():
+        raise CollectiveError(
+            f"the gradients of '{present[0][1].path}' and other variables of a sharded "
+            "optimizer differ between processes: compute them by "
+            "tw.distribute.DistributedGradientTape, or in a step of Strategy.run"
+        )
