@@ -7,7 +7,8 @@ interleaved rounds, for the slowest process. Tables:
 
 - all-reduce of tapewright, MPI (`MPI.Allreduce`) and torch (gloo, if it is installed)
 - traced steps of 784-w-w-10 with BatchNormalization and Adam: one worker with the whole
-  batch; N workers with a part each, without and with all-reduce; N workers with a whole
+  batch; N workers with a part each, with all-reduce, with a sharded optimizer (and the
+  part of the slots that a worker has), and without communication; N workers with a whole
   batch each (the speedup is then in examples per second); the prediction of `step_seconds`
 - with ``--expect``, predictions for other numbers of workers and other networks
 
@@ -187,8 +188,11 @@ def gloo(job):
     return dist
 
 
-def make_step(width, batch, reduced):
-    """Return a traced train step and the model; ``reduced``: with all-reduce."""
+def make_step(width, batch, reduced, sharded=False):
+    """Return a traced train step, the model and the optimizer.
+
+    ``reduced``: with all-reduce; ``sharded``: with a divided optimizer.
+    """
     import numpy as np
 
     import tapewright as tw
@@ -200,6 +204,8 @@ def make_step(width, batch, reduced):
         hidden += [layers.ReLU()]
     model = tw.keras.Sequential([tw.keras.Input((784,)), *hidden, layers.Dense(10)])
     optimizer = tw.optimizers.Adam()
+    if sharded:
+        tw.distribute.shard_optimizer(optimizer)
     optimizer.build(model.trainable_variables)
     tw.distribute.broadcast_variables(model.variables)
     generator = np.random.default_rng(tw.distribute.rank())
@@ -218,25 +224,22 @@ def make_step(width, batch, reduced):
         optimizer.apply(gradients, model.trainable_variables)
         return loss
 
-    return lambda: step(x, y), model
+    return lambda: step(x, y), model, optimizer
 
 
 def time_steps(job, rounds, widths, network):
-    """Print the table of steps; return its rows."""
-    job.say(
-        f"\nsteps of 784-w-w-10, batch {BATCH}, {job.size} workers with {BATCH // job.size}"
-        f" each, ms\n{'w':>6} {'MB':>5} {'1 worker':>9} {f'{job.size} workers':>10} "
-        f"{'speedup':>8} {f'{BATCH} each':>9} {'speedup':>8} {'no all-reduce':>14} "
-        f"{'share':>6} {'predicted':>10} {'off':>6}"
-    )
+    """Print the tables of steps; return their rows."""
     rows = []
     for width in widths:
-        whole, _ = make_step(width, BATCH, False)
-        part, _ = make_step(width, BATCH // job.size, False)
-        step, model = make_step(width, BATCH // job.size, True)
-        weak, _ = make_step(width, BATCH, True)
-        for call in 2 * (whole, part, step, weak):
+        whole, *_ = make_step(width, BATCH, False)
+        part, model, optimizer = make_step(width, BATCH // job.size, False)
+        step, replica, _ = make_step(width, BATCH // job.size, True)
+        sharded, twin, divided = make_step(width, BATCH // job.size, True, True)
+        weak, *_ = make_step(width, BATCH, True)
+        for call in 2 * (whole, part, step, sharded, weak):
             call()
+        weights = model.trainable_variables
+        gradients = [tw.ones_like(v) for v in weights]
         count = max(1, round(512 / width) ** 2) * 2
         best = job.minima(
             {
@@ -244,22 +247,49 @@ def time_steps(job, rounds, widths, network):
                 "part": lambda c=part, n=count: job.seconds_alone(c, n),
                 "parts": lambda c=part, n=count: job.seconds(c, n),
                 "steps": lambda c=step, n=count: job.seconds(c, n),
+                "sharded": lambda c=sharded, n=count: job.seconds(c, n),
                 "weak": lambda c=weak, n=count: job.seconds(c, n),
+                "update": lambda o=optimizer, g=gradients, n=count: job.seconds(
+                    lambda: o.apply(g), n
+                ),
             },
             rounds,
         )
-        tw.distribute.check_variables(model.trainable_variables)
-        nbytes = sum(4 * v.numpy().size for v in model.trainable_variables)
+        for each in replica, twin:
+            tw.distribute.check_variables(each.trainable_variables)
+        nbytes = sum(v.numpy().nbytes for v in weights)
         # workers that share a core take turns
-        own = best["parts"] * math.ceil(job.size / os.cpu_count())
-        predicted = step_seconds(own, nbytes, job.size, **network)
-        rows.append({"width": width, "bytes": nbytes, **best, "predicted": predicted})
+        turns = math.ceil(job.size / os.cpu_count())
+        own, saved = best["parts"] * turns, best["update"] * turns * (1 - 1 / job.size)
+        every = {
+            "steps": step_seconds(own, nbytes, job.size, **network),
+            "sharded": step_seconds(own - saved, nbytes, job.size, **network),
+        }
+        slots = sum(v._array.nbytes for v in divided.variables) / (2 * nbytes)
+        found = {"width": width, "bytes": nbytes, "slots": slots, "predicted": every}
+        rows.append({**found, **best})
+    job.say(
+        f"\nsteps of 784-w-w-10, batch {BATCH}, {job.size} workers with {BATCH // job.size}"
+        f" each, ms; sharded: with 1/{job.size} of the slots and of the update\n"
+        f"{'w':>6} {'MB':>5} {'1 worker':>9} {f'{job.size} workers':>10} {'speedup':>8} "
+        f"{'predicted':>10} {'sharded':>8} {'speedup':>8} {'predicted':>10} {'slots':>6}"
+    )
+    for row in rows:
+        whole, line = row["whole"], f"{row['width']:6} {row['bytes'] / 1e6:5.1f} "
+        line += f"{whole * 1e3:9.2f} "
+        for name, places in (("steps", 10), ("sharded", 8)):
+            took, off = row[name], row["predicted"][name] / row[name] - 1
+            line += f"{took * 1e3:{places}.2f} {whole / took:8.2f} {off:+10.0%} "
+        job.say(f"{line}{row['slots']:6.2f}")
+    job.say(
+        f"\n{'w':>6} {f'{BATCH} each':>9} {'speedup':>8} {'no all-reduce':>14} {'share':>6} "
+        f"{'update':>7}"
+    )
+    for row in rows:
         job.say(
-            f"{width:6} {nbytes / 1e6:5.1f} {best['whole'] * 1e3:9.2f} "
-            f"{best['steps'] * 1e3:10.2f} {best['whole'] / best['steps']:8.2f} "
-            f"{best['weak'] * 1e3:9.2f} {job.size * best['whole'] / best['weak']:8.2f} "
-            f"{best['parts'] * 1e3:14.2f} {1 - best['parts'] / best['steps']:6.0%} "
-            f"{predicted * 1e3:10.2f} {predicted / best['steps'] - 1:+6.0%}"
+            f"{row['width']:6} {row['weak'] * 1e3:9.2f} "
+            f"{job.size * row['whole'] / row['weak']:8.2f} {row['parts'] * 1e3:14.2f} "
+            f"{1 - row['parts'] / row['steps']:6.0%} {row['update'] * 1e3:7.2f}"
         )
     return rows
 
