@@ -3,7 +3,8 @@
 An uncaught error is printed and ends the job by `MPI_Abort`. The watchdog of the host
 notices a process that is killed or crashes. It is a small process, started by the first
 rank on the host, that prints the message and ends the other ranks, since not all
-launchers do so.
+launchers do so. Before that, each rank that waits for the others to join the job has a
+process that does the same.
 """
 
 import os
@@ -14,12 +15,31 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from ..errors import CollectiveError
 from .watchdog import FIELDS, RUNNING
+
+
+@contextmanager
+def watch_absent_ranks(size):
+    """End this process, one of ``size`` ranks, if another ends before it joins."""
+    if size <= 1 or sys.platform != "linux":
+        yield
+        return
+    watch = subprocess.Popen(
+        [*_python("absent_ranks.py"), str(os.getpid()), str(size)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        yield
+    finally:
+        watch.kill()
+        watch.wait()
 
 
 class RankStatus:
@@ -72,10 +92,9 @@ def _start_watchdog(folder, count, size):
     server.bind(os.fspath(folder / "socket"))
     server.listen(count)
     connection = _connected(folder, 0)
-    script = Path(__file__).with_name("watchdog.py")
     with server, open(folder / "state", "rb") as state:
         subprocess.run(  # it goes on as a child of nobody
-            [sys.executable, "-I", "-S", os.fspath(script)]
+            _python("watchdog.py")
             + [str(n) for n in (server.fileno(), state.fileno(), count, size)],
             pass_fds=(server.fileno(), state.fileno()),
             stdin=subprocess.DEVNULL,
@@ -84,6 +103,12 @@ def _start_watchdog(folder, count, size):
             check=True,
         )
     return connection
+
+
+def _python(script):
+    """Return the command that runs a script of this folder, which imports nothing."""
+    script = Path(__file__).with_name(script)
+    return [sys.executable, "-I", "-S", os.fspath(script)]
 
 
 def _connected(folder, row):

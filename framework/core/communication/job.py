@@ -57,7 +57,7 @@ def _join():
             "processes need to communicate, is not installed: "
             "pip install 'tapewright[mpi]'"
         )
-    joined = _wait_for_all_ranks_to_join()
+    joined = _wait_for_all_ranks_to_join(size)
     if joined.size < size:
         raise RuntimeError(
             f"{size} processes were started by an MPI launcher, but mpi4py sees "
@@ -71,7 +71,7 @@ def _join():
     return joined
 
 
-def _wait_for_all_ranks_to_join():
+def _wait_for_all_ranks_to_join(size):
     """Start MPI; after `timeout_seconds` print this function's name, end the process.
 
     MPI itself has no timeout. It holds the GIL meanwhile, so no Python code can watch.
@@ -79,9 +79,12 @@ def _wait_for_all_ranks_to_join():
     """
     faulthandler.dump_traceback_later(timeout_seconds(), exit=True, file=STDERR)
     try:
-        from .mpi import MPICommunicator
+        from .failures import watch_absent_ranks
 
-        return MPICommunicator()
+        with watch_absent_ranks(size):
+            from .mpi import MPICommunicator
+
+            return MPICommunicator()
     finally:
         faulthandler.cancel_dump_traceback_later()
 
