@@ -41,8 +41,7 @@ def test_the_job_ends_with_a_message_when_a_rank_does(start_ranks, way, message)
     timeout = {"TAPEWRIGHT_TIMEOUT": "5"} if way == "hang" else {}
     job = start_ranks(2, SCRIPTS / "failure.py", way, env=timeout)
     result = job.end(SECONDS)
-    # That of mpiexec may be that of the rank that ended first, here os._exit(0).
-    assert result.rc != 0 or way == "exit at once"
+    assert result.rc != 0
     assert job.is_gone(SECONDS)
     assert result.stdout.count("before") == 2, result
     assert re.search(message, result.stderr), result.stderr
@@ -66,6 +65,34 @@ def test_the_job_ends_when_a_rank_is_killed(start_ranks, work, options):
     assert result.rc != 0
     assert job.is_gone(SECONDS)
     assert re.findall(r"tapewright: rank (\d)", result.stderr) == [str(killed)], result
+
+
+@pytest.mark.parametrize(
+    ("ranks", "options"),
+    [
+        ("01", []),
+        ("1", ["-hosts", "localhost,127.0.0.1"]),  # alone on its host
+        ("0", ["-disable-auto-cleanup"]),
+    ],
+)
+def test_the_job_fails_if_a_rank_exits_with_code_0(start_ranks, ranks, options):
+    script = """
+        import os, sys
+
+        import tapewright as tw
+
+        tw.distribute.barrier()
+        if str(tw.distribute.rank()) in sys.argv[1]:
+            os._exit(0)
+        tw.distribute.barrier()
+    """
+    job = start_ranks(2, script, ranks, options=options)
+    result = job.end(SECONDS)
+    assert result.rc == 1
+    assert job.is_gone(SECONDS)
+    ended = r"tapewright: rank (\d) of 2 .* was killed, crashed or exited in step 1"
+    assert set(re.findall(ended, result.stderr)) <= set(ranks), result.stderr
+    assert re.search(ended, result.stderr), result.stderr
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,9 @@ def _python(script):
 def _connected(folder, row):
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(os.fspath(folder / "socket"))
-    connection.send(row.to_bytes(4, "little"))
+    is_mpich = "PMI_FD" in os.environ and "MPI_LOCALNRANKS" in os.environ
+    launcher = [int(os.environ["PMI_FD"])] if is_mpich else []
+    socket.send_fds(connection, [row.to_bytes(4, "little")], launcher)
     return connection
 
 

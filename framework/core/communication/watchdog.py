@@ -4,6 +4,10 @@ It runs as a script, ``python watchdog.py SOCKET STATE COUNT SIZE``, with the
 descriptors of a listening socket, to which each of the ``COUNT`` ranks of this host
 connects, and of a file with a row of `FIELDS` for each rank. The end of a connection
 marks the end of its process; the watchdog notices it before a launcher ends the others.
+
+With the connection comes a copy of the rank's socket to MPICH's launcher. If the rank
+exits with code 0 and the socket closes, that launcher kills the other ranks of the host,
+leaves those of other hosts waiting, and exits with code 0. The copy keeps it open.
 """
 
 import mmap
@@ -19,6 +23,7 @@ import time
 FIELDS = ("rank", "pid", "status", "step", "collective")
 RUNNING, LEFT, FAILED = 1, 2, 3
 PATIENCE = 2.0  # seconds for ranks to end by themselves
+ABORT = b"cmd=abort exitcode=1\n"  # what MPI_Abort sends to MPICH's launcher
 
 
 def main(server, state, count, size):
@@ -32,6 +37,7 @@ def main(server, state, count, size):
         )
 
     absent, connected, failed = set(range(count)), set(), None
+    launcher = []  # the copies
     selector = selectors.DefaultSelector()
     listening = socket.socket(fileno=server)
     selector.register(listening, selectors.EVENT_READ)
@@ -40,7 +46,9 @@ def main(server, state, count, size):
         for key, _ in selector.select(0.5 if absent else None)[:1]:
             if key.fileobj is listening:
                 connection, _ = listening.accept()
-                i = int.from_bytes(connection.recv(4), "little")
+                number, sockets, *_ = socket.recv_fds(connection, 4, 1)
+                i = int.from_bytes(number, "little")
+                launcher += sockets
                 selector.register(connection, selectors.EVENT_READ, i)
                 connection.send(b"1")  # it is watched from now on
                 connected.add(i)
@@ -56,6 +64,9 @@ def main(server, state, count, size):
         return
     if all(rank(i)["status"] != FAILED for i in range(count)):  # it reports itself
         _report(**rank(failed), size=size)
+    time.sleep(0.5)  # MPICH's launcher drops what it has not read at the abort
+    for copy in launcher:
+        _write(copy, ABORT)
     selector.unregister(listening)
     last = time.monotonic() + PATIENCE
     while connected and (left := last - time.monotonic()) > 0:
@@ -72,8 +83,12 @@ def _report(rank, pid, status, step, collective, size):
         f"was killed, crashed or exited in step {step}, after collective {collective}; "
         "the whole job ends\n"
     )
+    _write(2, message.encode())
+
+
+def _write(file, data):
     try:
-        os.write(2, message.encode())
+        os.write(file, data)
     except OSError:  # nobody reads it any more
         pass
 
