@@ -9,6 +9,7 @@ import numpy as np
 from tapewright.core.communication.job import communicator
 from tapewright.core.errors import CollectiveError
 from tapewright.core.hardware import devices
+from tapewright.core.state.sharded_variable import ShardedVariable
 from tapewright.core.variable import Variable
 
 
@@ -20,7 +21,8 @@ def check_variables(variables: Sequence[Variable]) -> None:
     Only digests are exchanged: 8 bytes for each variable.
 
     Args:
-        variables: Variables to compare.
+        variables: Variables to compare. Those of a sharded optimizer that are divided
+            among the processes are left out.
 
     Raises:
         CollectiveError: If a variable differs.
@@ -31,6 +33,7 @@ def check_variables(variables: Sequence[Variable]) -> None:
     processes = communicator()
     if processes.size == 1:
         return
+    variables = [v for v in variables if not isinstance(v, ShardedVariable)]
     own = np.array([_digest(variable) for variable in variables], np.uint64)
     digests = np.stack(processes.all_gather(own[None]))[:, 0]
     differing = digests != digests[0]

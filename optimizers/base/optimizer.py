@@ -53,7 +53,7 @@ from .flat_buffers import lay_out
 from .gradients import check_is_list, clipping, in_pairs
 from .recording import ReadSettings, are_current
 from .rule_step import RuleStep, update_alone
-from .sharding import Parts, ShardedUpdate
+from .sharded_update import Parts, ShardedUpdate
 from .state import State
 from .traced_step import traced_step
 from .update import Update
@@ -501,8 +501,10 @@ class Optimizer(State, Configured):
             raise ValueError(
                 f"apply: {len(grads)} gradients were given for {len(variables)} variables"
             )
-        with use_interpreters(()):  # slots are made once, whatever is being traced
+        with use_interpreters(()):  # once, whatever is being traced
             self.build(variables)
+            if self._tw_segments is None:
+                self._tw_segments = self._tw_lay_out()
         known = {id(v) for v in self._trainable_variables}
         for variable in variables:
             if id(variable) not in known:
@@ -515,8 +517,6 @@ class Optimizer(State, Configured):
             raise ValueError(
                 "apply: a variable is listed twice; pass the sum of its gradients"
             )
-        if self._tw_segments is None:
-            self._tw_segments = self._tw_lay_out()
         if len(self._tw_updates) >= _MAX_UPDATES:
             self._tw_updates.clear()
         segments, parts = self._tw_segments, self._tw_own_parts
@@ -533,8 +533,8 @@ class Optimizer(State, Configured):
         updated, decayed = self._trainable_variables, self._tw_decayed
         slots = self._tw_slots if self._tw_updates_blocks else []
         names, extras = [*self._tw_extras], [*self._tw_extras.values()]
-        if self._tw_division is not None:
-            self._tw_own_parts = Parts(self._tw_division, updated)
+        if self._tw_partition is not None:
+            self._tw_own_parts = Parts(self._tw_partition, updated)
             columns = [self._tw_own_parts.updated, decayed, *slots, *extras]
             updated, decayed, *columns = self._tw_own_parts.laid_out(*columns)
             slots, extras = columns[: len(slots)], columns[len(slots) :]
@@ -676,7 +676,7 @@ class Optimizer(State, Configured):
         if (
             type(self)._tw_make_step is not Optimizer._tw_make_step
             or not self._tw_updates_blocks
-            or self._tw_division is not None
+            or self._tw_partition is not None
         ):
             return None
         read = ReadSettings(self, {})
@@ -741,8 +741,10 @@ class Optimizer(State, Configured):
         return list({id(v): v for v in (*owners, *state)}.values())
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy of a view is no view: the copy lays its variables out again.
+        # A copy of a view is no view: the copy lays its variables out again. They have
+        # other ids.
         return vars(self) | {
+            "_tw_indices": {},
             "_tw_segments": None,
             "_tw_own_parts": None,
             "_tw_updates": {},

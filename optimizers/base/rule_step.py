@@ -159,7 +159,7 @@ class RuleStep:
     def _run_ops(self):
         """Run a rule in ops, and record the arrays that it assigned to variables."""
         variables = self.rule._tw_writes(self.update)
-        with nullcontext() if self.update.division is None else reading_own_parts():
+        with nullcontext() if self.update.partition is None else reading_own_parts():
             arrays = with_arrays_back(variables, self._assigned, variables)
         self.variables = variables + self.variables  # the count of steps comes last
         self.arrays = arrays + self.arrays

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,13 +24,13 @@ from tapewright.core.state.assignment import assign_all
 from tapewright.core.state.own_variables import load_own_variables, save_own_variables
 from tapewright.core.state.sharded_variable import ShardedVariable
 from tapewright.core.trackable import Trackable, assign_pending, owned
-from tapewright.core.variable import Variable
+from tapewright.core.variable import Variable, on_device_of
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.shape import broadcast_to
 from tapewright.serialization import object_config
 
 from .arithmetic import ACCUMULATOR, AVERAGE
-from .sharding import Division
+from .partition import Partition
 
 if TYPE_CHECKING:
     from tapewright.core.typing import TensorLike
@@ -46,7 +47,7 @@ class State(Reserving, Trackable):
     built: bool = False
     _iterations = None
     _tw_is_sharded: bool = False  # the slots are divided among the processes of a job
-    _tw_division: Any = None  # a `Division`, once it is built
+    _tw_partition: Any = None  # a `Partition`, once it is built
 
     def _tw_reset_state(self):
         self.built = False
@@ -112,7 +113,7 @@ class State(Reserving, Trackable):
         if len(self._tw_indices) < len(variables):
             raise ValueError(f"{self.name}.build: a variable is listed twice")
         if self._tw_is_sharded and communicator().size > 1:
-            self._tw_division = Division(variables, self._tw_treats_entries_alike)
+            self._tw_partition = Partition(variables, self._tw_treats_entries_alike)
         for name, wanted in (
             (AVERAGE, self.use_ema),
             (ACCUMULATOR, self.gradient_accumulation_steps),
@@ -157,9 +158,9 @@ class State(Reserving, Trackable):
 
     def _tw_shard_of(self, variable):
         """Return the `Shard` of a variable in this process; None if it has the whole."""
-        if self._tw_division is None:
+        if self._tw_partition is None:
             return None
-        return self._tw_division.own[self._get_variable_index(variable)]
+        return self._tw_partition.own[self._get_variable_index(variable)]
 
     def _tw_slot(self, variable, name):
         array, shard = variable._array, self._tw_shard_of(variable)
@@ -265,8 +266,10 @@ class State(Reserving, Trackable):
     def _tw_add(self, slot, name, shape, initializer, dtype, reference=None):
         """Add a variable to the state; if it is a slot, ``reference`` is its variable."""
         initialize = object_config.resolve("initializer", initializer)
-        shard = None if reference is None else self._tw_shard_of(reference)
-        with use_interpreters(()):
+        shard, device = None, nullcontext()
+        if reference is not None:
+            shard, device = self._tw_shard_of(reference), on_device_of(reference)
+        with use_interpreters(()), device:
             value = initialize(shape, dtype)
             if shard is not None:
                 shard = shard.resized(shape)
@@ -281,6 +284,9 @@ class State(Reserving, Trackable):
 
     def _get_variable_index(self, variable) -> int:
         """Return the index of a variable in the list that the optimizer was built with."""
+        if not self._tw_indices:  # of a copy
+            pairs = enumerate(self._trainable_variables)
+            self._tw_indices = {id(v): i for i, v in pairs}
         return self._tw_indices[id(variable)]
 
     def assign(self, variable: Variable, value: TensorLike) -> None:

@@ -203,10 +203,10 @@ class Update:
                 stacklevel=user_stacklevel(),
             )
 
-    # --- what a part of an update does with other processes, see `sharding`
+    # --- what a part of an update does with other processes, see `sharded_update`
 
     reduces = False  # a step takes the gradients of this process, not yet reduced
-    division: Any = None  # of the variables, for the part of one process
+    partition: Any = None  # of the variables, for the part of one process
 
     def bound(self, rule):
         """Return the variables outside of the segments that a step binds arrays to."""

@@ -209,10 +209,36 @@ def test_nccl():
     assert not LOG
 
 
+def test_pieces():
+    """The halves of an all-reduce, and a sharded optimizer that uses them."""
+    bounds = [(0, 1), *[(1 + 2 * r, 3 + 2 * r) for r in range(job.size - 1)]]
+    total = sum([np.arange(bounds[-1][1]) + r for r in range(job.size)])
+    own = job.reduce_scatter(on_gpu(np.arange(bounds[-1][1]) + job.rank), bounds)
+    assert type(own) is Array
+    assert np.array_equal(own.held, total[slice(*bounds[job.rank])])
+    flat = on_gpu(np.where(np.arange(len(total)) // 2 == 9, 0.0, -1.0))
+    flat[slice(*bounds[job.rank])] = own.astype(flat.dtype)
+    job.all_gather_pieces(flat, bounds)
+    assert np.array_equal(flat.held, total)
+    start = np.linspace(0, 1, 35, dtype="f4").reshape(7, 5)
+    for name in ("Adam", "Muon"):
+        expected = tw.Variable(start)
+        getattr(tw.optimizers, name)(0.1).apply([tw.constant(start - 0.5)], [expected])
+        with devices.use_module(xp):
+            v, g = tw.Variable(start), tw.constant(start - 0.5)
+        optimizer = tw.distribute.shard_optimizer(getattr(tw.optimizers, name)(0.1))
+        optimizer.apply([g], [v])
+        assert type(v.read().array) is Array
+        np.testing.assert_allclose(v.numpy(), expected.numpy(), 1e-5)
+        slots = [s.numpy() for s in optimizer.variables[2:]]
+        assert all([slot.shape == (7, 5) and slot.any() for slot in slots])
+
+
 def test_host():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         test_all(exact=True)
+    test_pieces()
     messages = [str(warning.message) for warning in caught]
     assert len(messages) == (job.rank == 0), messages
     assert all("goes through the host" in m and "nccl4py[cu12]" in m for m in messages)

@@ -33,7 +33,7 @@ CASES = [
     ("Adam", {"loss_scale_factor": 8.0}),
     *[(name, {}) for name in (
         "AdamW", "Adamax", "Nadam", "Adagrad", "Adadelta", "RMSprop", "Ftrl", "Lion",
-        "Adafactor", "Lamb", "Muon") if hasattr(tw.optimizers, name)],
+        "Adafactor", "Lamb", "Muon", "ScheduleFreeAdamW") if hasattr(tw.optimizers, name)],
 ]  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import tapewright as tw
 from tapewright import optimizers
-from tapewright.optimizers import SGD, Adam, RMSprop
+from tapewright.optimizers import SGD, Adam, Muon, RMSprop
 
 from ..steps import EVERY_RULE, run, stepped, variable
 
@@ -183,9 +183,10 @@ def test_zeroed_state_is_as_new(rule):
 @pytest.mark.parametrize(
     "clone", [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))]
 )
-def test_a_copy_goes_on_alone_from_the_same_state(clone):
+@pytest.mark.parametrize("rule", [Adam, Muon])
+def test_a_copy_goes_on_alone_from_the_same_state(clone, rule):
     v, g = variable(1.0, 2.0), tw.constant([1.0, -1.0])
-    optimizer = Adam(0.1)
+    optimizer = rule(0.1)
     optimizer.apply_gradients([(g, v)])
     twin, w = clone((optimizer, v))
     optimizer.apply_gradients([(g, v)])

@@ -19,9 +19,6 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import math
-from bisect import bisect_right
-from itertools import accumulate
 
 import numpy as np
 
@@ -30,88 +27,14 @@ from tapewright.core.errors import CollectiveError
 from tapewright.core.hardware.devices import array_module, to_numpy
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.state.commit import commit, with_arrays_back
-from tapewright.core.state.sharded_variable import Shard, ShardedVariable
+from tapewright.core.state.sharded_variable import ShardedVariable
 from tapewright.core.tensor import new_tensor
 from tapewright.core.variable import Variable
 
 from .flat_buffers import computed_in
 from .gradients import SparseRows, all_gather_rows
+from .partition import Exchange, kind_of_array
 from .update import Update
-
-# A variable with this number of rows for each process is cut between rows, which its
-# sparse gradients need; the parts then differ by 3 % at most.
-ROWS = 16
-
-
-class Division:
-    """The parts of the variables of an optimizer that each process updates.
-
-    Args:
-        variables: Variables of the optimizer.
-        by_entries: If True, the sequence of all entries is cut into parts of the same
-            size; otherwise each variable belongs to one process.
-    """
-
-    def __init__(self, variables, by_entries):
-        workers = communicator()
-        self.rank, self.by_entries = workers.rank, by_entries
-        # For each process, the `Shard` of each variable.
-        self.shards: list[list] = [[None] * len(variables) for _ in range(workers.size)]
-        groups = {}
-        for i, variable in enumerate(variables):
-            groups.setdefault(_kind(variable._array), []).append(i)
-        divide = _divide_entries if by_entries else _divide_variables
-        for numbers in groups.values():
-            shapes = [variables[i]._array.shape for i in numbers]
-            for shards, own in zip(self.shards, divide(shapes, workers.size)):
-                for i, shape, ends in zip(numbers, shapes, own):
-                    shards[i] = Shard(shape, *ends)
-
-    @property
-    def own(self) -> list[Shard]:
-        """The shards of this process."""
-        return self.shards[self.rank]
-
-    def owner(self, i):
-        """Return the first process with a part of variable ``i``."""
-        return next((r for r, shards in enumerate(self.shards) if shards[i].size), 0)
-
-
-def _kind(array):
-    return array_module(type(array)), str(getattr(array, "device", "")), array.dtype
-
-
-def _divide_entries(shapes, size):
-    """Cut the sequence of the entries of arrays: return the ends of each part in each array."""
-    starts = [0, *accumulate(map(math.prod, shapes))]
-    cuts = [0]
-    for rank in range(1, size):
-        cut = starts[-1] * rank // size
-        i = min(bisect_right(starts, cut) - 1, len(shapes) - 1)
-        if shapes[i] and shapes[i][0] >= ROWS * size:
-            width = math.prod(shapes[i][1:])
-            cut = starts[i] + round((cut - starts[i]) / width) * width
-        cuts.append(max(cut, cuts[-1]))
-    cuts.append(starts[-1])
-    return [
-        [(_within(a, i, j), _within(b, i, j)) for i, j in zip(starts, starts[1:])]
-        for a, b in zip(cuts, cuts[1:])
-    ]
-
-
-def _within(position, start, stop):
-    return min(max(position, start), stop) - start
-
-
-def _divide_variables(shapes, size):
-    """Distribute whole arrays: return the ends of each part in each array."""
-    sizes, loads = [math.prod(shape) for shape in shapes], [0] * size
-    parts = [[(0, 0)] * len(shapes) for _ in range(size)]
-    for i in sorted(range(len(shapes)), key=lambda i: -sizes[i]):
-        rank = loads.index(min(loads))
-        loads[rank] += sizes[i]
-        parts[rank][i] = (0, sizes[i])
-    return parts
 
 
 class Parts:
@@ -121,11 +44,11 @@ class Parts:
     whole, it is the variable itself; on the other processes it is None.
     """
 
-    def __init__(self, division, variables):
-        self.division, self.variables = division, variables
+    def __init__(self, partition, variables):
+        self.partition, self.variables = partition, variables
         self._whole: dict[int, object] = {}  # the arrays that the parts belong to
-        pairs = zip(variables, division.own)
-        if division.by_entries:
+        pairs = zip(variables, partition.own)
+        if partition.by_entries:
             self.updated = [_part(*pair) for pair in pairs]
         else:
             self.updated = [v if shard.is_whole else None for v, shard in pairs]
@@ -139,11 +62,15 @@ class Parts:
 
     def refresh(self, numbers):
         """Copy the parts of variables that have been assigned since the last step."""
-        for i in numbers if self.division.by_entries else ():
+        for i in numbers if self.partition.by_entries else ():
             array = self.variables[i]._array
             if self._whole.get(i) is not array:
-                self.updated[i]._bind(self.division.own[i].of(array).copy())
+                self.updated[i]._bind(self.partition.own[i].of(array).copy())
                 self._whole[i] = array
+
+    def forget(self):
+        """Copy all parts anew before the next step, after one that failed."""
+        self._whole.clear()
 
     def gather(self, exchanges):
         """Return new whole arrays of variables, by number."""
@@ -155,7 +82,7 @@ class Parts:
         with use_interpreters(()):
             for i, array in arrays.items():
                 constraint = getattr(self.variables[i], "constraint", None)
-                if constraint is not None and self.division.by_entries:
+                if constraint is not None and self.partition.by_entries:
                     value = constraint(new_tensor(array))
                     arrays[i] = self.variables[i]._fitting("assign", value)
                 else:
@@ -167,57 +94,6 @@ def _part(variable, shard):
     part = Variable(shard.of(variable._array).copy(), trainable=False)
     part.path = variable.path
     return part
-
-
-class Exchange:
-    """The order in which processes exchange variables of one dtype: part by part.
-
-    Args:
-        division: `Division` of the variables.
-        numbers: Numbers of the variables.
-        like: An array on their device.
-        dtype: Dtype of the flat array.
-    """
-
-    def __init__(self, division, numbers, like, dtype):
-        self.xp, self.dtype, self._own = array_module(type(like)), dtype, division.own
-        self.order = sorted(numbers, key=lambda i: (division.owner(i), i))
-        sizes = [sum([s[i].size for i in self.order]) for s in division.shards]
-        ends = [*accumulate(sizes, initial=0)]
-        self.bounds = [*zip(ends, ends[1:])]
-        self._first = ends[division.rank]
-        self.owned = [i for i in self.order if self._own[i].size]
-
-    def empty(self):
-        """Return a new flat array for all parts."""
-        return self.xp.empty(self.bounds[-1][1], self.dtype)
-
-    def views(self, flat):
-        """Return the views of whole variables into a flat array, by number."""
-        return self._split(flat, self.order, lambda i: self._own[i].whole)
-
-    def split(self, piece):
-        """Return the views of the parts of this process into its piece, by number."""
-        return self._split(piece, self.order, lambda i: self._own[i].shape)
-
-    def pack(self, parts):
-        """Return a new flat array with the parts of this process."""
-        flat, start = self.empty(), self._first
-        for i in self.owned:
-            stop = start + self._own[i].size
-            flat[start:stop] = parts[i]._array.reshape(-1)
-            start = stop
-        return flat
-
-    @staticmethod
-    def _split(flat, order, shape_of):
-        views, start = {}, 0
-        for i in order:
-            shape = shape_of(i)
-            stop = start + math.prod(shape)
-            views[i] = flat[start:stop].reshape(shape)
-            start = stop
-        return views
 
 
 class ShardedUpdate(Update):
@@ -241,17 +117,15 @@ class ShardedUpdate(Update):
             n for n, i in enumerate(self._numbers) if parts.updated[i] is not None
         ]
         updated = [parts.updated[self._numbers[n]] for n in self._taken]
-        self.part = _PartUpdate(parts.division, segments, updated)
-        self._exchanges = {}  # by dtype of gradients, or None: their variables
+        self.part = _PartUpdate(parts.partition, segments, updated)
+        self._exchanges = {}  # by the variables, and what they are for
         self._memory = None
 
     def touched(self, rule):
         return self.part.touched(rule)
 
     def bound(self, rule):
-        if rule.use_ema:  # which may overwrite all
-            return self._parts.variables
-        return [variable for _, variable, _ in self.present]
+        return [self._parts.variables[i] for i in self._written(rule)]
 
     def with_own_memory(self):
         other = copy.copy(self)
@@ -284,10 +158,10 @@ class ShardedUpdate(Update):
             groups = {}
             for i in numbers:
                 array = self._parts.variables[i]._array
-                groups.setdefault(_kind(array), (array, []))[1].append(i)
-            division = self._parts.division
+                groups.setdefault(kind_of_array(array), (array, []))[1].append(i)
+            partition = self._parts.partition
             self._exchanges[key] = [
-                Exchange(division, group, array, dtype_of(array.dtype))
+                Exchange(partition, group, array, dtype_of(array.dtype))
                 for array, group in groups.values()
             ]
         return self._exchanges[key]
@@ -297,13 +171,13 @@ class ShardedUpdate(Update):
             _check_same(gradients, self.present)
             self._are_same = True
         own = self._own_gradients(gradients, reduction)
-        self._parts.refresh(self._numbers)
+        self._parts.refresh(self._written(rule))
         step = rule._tw_make_step(self.part, [own[n] for n in self._taken])
         return _ShardedStep(self, rule, step)
 
     def _own_gradients(self, gradients, reduction):
         """Return the part of each gradient, of the sums over all processes."""
-        shards = [self._parts.division.own[i] for i in self._numbers]
+        shards = [self._parts.partition.own[i] for i in self._numbers]
         own, dense = [None] * len(gradients), {}
         for n, gradient in enumerate(gradients):
             if type(gradient) is SparseRows:
@@ -325,24 +199,31 @@ class ShardedUpdate(Update):
                         own[dense[i]] = part
         return own
 
+    def _written(self, rule):
+        """Return the numbers of the variables that a step may change."""
+        if rule.use_ema:  # averages may overwrite all
+            return range(len(self._parts.variables))
+        return self._numbers
+
     def gather(self, rule):
         """Return variables and their new whole arrays, after a step of the parts."""
-        numbers = self._numbers
-        if rule.use_ema:
-            numbers = range(len(self._parts.variables))
-        arrays = self._parts.gather(self._layout([*numbers]))
+        try:
+            arrays = self._parts.gather(self._layout(self._written(rule)))
+        except BaseException:
+            self._parts.forget()
+            raise
         return [self._parts.variables[i] for i in arrays], [*arrays.values()]
 
 
 class _PartUpdate(Update):
     """The `Update` of the parts of one process."""
 
-    def __init__(self, division, segments, variables):
-        self.division = division
+    def __init__(self, partition, segments, variables):
+        self.partition = partition
         super().__init__(segments, variables, [True] * len(variables))
 
     def sum_each(self, squares):
-        if not self.division.by_entries:
+        if not self.partition.by_entries:
             return squares
         (total,) = communicator().all_reduce([np.array([*map(float, squares)])])
         return total.tolist()
@@ -371,7 +252,7 @@ class _ShardedStep:
 
     def __init__(self, update, rule, step):
         self.variables, self.arrays = [], []
-        if update.part.division.by_entries:
+        if update.part.partition.by_entries:
             commit([step])
             self._gather(update, rule, step)
             return
