@@ -9,7 +9,7 @@ Train a model with `fit` on several processes, with the same result as on one.
     mpiexec -n 4 python examples/distributed_mnist.py       four processes, same result
     mpiexec -n 2 python examples/distributed_mnist.py --data mnist    real images
 
-A model created in the scope of a strategy is trained by all processes together: each
+A model created in the scope of a distribution is trained by all processes together: each
 processes its part of every batch of 128 images, and all apply the sum of the gradients.
 Losses, metrics, the learning rate and early stopping are computed for the whole batch.
 All processes therefore have bit-identical weights, and the result differs from one
@@ -18,8 +18,9 @@ progress bar and writes the backup and the model file.
 
 With ``--backup FOLDER``, a training that was interrupted, by Ctrl-C or because a
 process was killed, resumes where it stopped when it is started again, even with another
-number of processes. Several processes require the extra ``mpi`` and an MPI; ``pip
-install mpich`` installs one.
+number of processes. With ``--shard-optimizer``, each process keeps only its part of the
+optimizer's state, and updates only that part of the weights. Several processes require
+the extra ``mpi`` and an MPI; ``pip install mpich`` installs one.
 """
 
 import argparse
@@ -33,7 +34,7 @@ from tapewright import layers
 # The model
 # ---------
 #
-# It is created in the scope of a strategy; see ``main``.
+# It is created in the scope of a distribution; see ``main``.
 
 
 def network():
@@ -78,15 +79,18 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default="out", help="output folder")
     parser.add_argument("--backup", type=Path, help="folder from which to resume")
+    parser.add_argument("--shard-optimizer", action="store_true")
     args = parser.parse_args()
 
     tw.keras.utils.set_random_seed(args.seed)
-    strategy = tw.distribute.MultiWorkerMirroredStrategy()
+    distribution = tw.keras.distribution.DataParallel(
+        shard_optimizer=args.shard_optimizer
+    )
     try:
         (x_train, y_train), (x_test, y_test) = load(args.data)
     except (OSError, ValueError) as error:
         parser.error(f"--data {args.data}: {error}")
-    with strategy.scope():
+    with distribution.scope():
         model = network()
     callbacks = [tw.callbacks.ReduceLROnPlateau(factor=0.3, patience=2)]
     if args.backup:
@@ -100,11 +104,13 @@ def main():
         callbacks=callbacks,
     )
     loss, accuracy = model.evaluate(x_test, y_test, verbose=0)
-    if tw.distribute.rank() == 0:
-        path = args.out / "distributed_mnist.keras"
-        args.out.mkdir(parents=True, exist_ok=True)
+    path = args.out / "distributed_mnist.keras"
+    args.out.mkdir(parents=True, exist_ok=True)
+    # Rank 0 writes the file; all processes send it their parts of a sharded optimizer.
+    if tw.distribute.rank() == 0 or args.shard_optimizer:
         model.save(path)
-        count = strategy.num_replicas_in_sync
+    if tw.distribute.rank() == 0:
+        count = tw.distribute.size()
         print(
             f"{count} process{'es' if count > 1 else ''}, {len(history.epoch)} epochs: "
             f"test loss {loss:.4f}, test accuracy {accuracy:.2%}; wrote {path}"
