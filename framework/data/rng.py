@@ -5,9 +5,13 @@ generators of NumPy or Python cannot be restored where elements are made ahead o
 second time: such draws are detected, for a warning.
 """
 
+import hashlib
 import sys
 import threading
 import warnings
+from contextlib import suppress
+from functools import partial
+from types import FunctionType, MethodType, ModuleType
 
 import numpy as np
 
@@ -35,7 +39,7 @@ class Draws(threading.local):
     """
 
     def __init__(self, position):
-        self._words = [position["seed"], position["run"], position["round"]]
+        self.words = [position["seed"], position["run"], position["round"]]
         self._generator = self._key = None
         self._number, self._moved = 0, False
 
@@ -45,7 +49,7 @@ class Draws(threading.local):
 
     def __call__(self):
         if self._generator is None:
-            self._generator = Generator(_mixed(*self._words))
+            self._generator = Generator(_mixed(*self.words))
             self._key = int(self._generator.key)
         if not self._moved:
             self._moved = True
@@ -54,7 +58,7 @@ class Draws(threading.local):
 
     def run_within(self):
         """Return a number for the run of a dataset that is opened for this element."""
-        return _mixed(*self._words, self._number)
+        return _mixed(*self.words, self._number)
 
 
 def _mixed(*words):
@@ -94,6 +98,60 @@ def _positions():
     if "random" in sys.modules:  # else nobody draws from it
         states.append(sys.modules["random"].getstate())
     return states
+
+
+def captured_generators(function, depth=6):
+    """Return generators of NumPy and Python: the global ones and those a function reaches.
+
+    It reaches what is in its closure, its default values, the globals that it names and
+    the attributes of its object, and what functions and objects there reach.
+    """
+    import random
+
+    kinds = np.random.Generator, np.random.RandomState, random.Random
+    found, seen, level = [np.random, random], set(), [function]
+    for _ in range(depth):
+        level = list(
+            {id(each): each for each in level if id(each) not in seen}.values()
+        )
+        seen.update(map(id, level))
+        found += [each for each in level if isinstance(each, kinds)]
+        level = [inner for each in level for inner in _reached(each)]
+    return found
+
+
+def _reached(value):
+    """Return the objects that a function or an object holds."""
+    if isinstance(value, (type, ModuleType)):
+        return []
+    if isinstance(value, MethodType):
+        return [value.__func__, value.__self__]
+    if isinstance(value, partial):
+        return [value.func, *value.args, *value.keywords.values()]
+    if not isinstance(value, FunctionType):
+        methods = [getattr(type(value), name, None) for name in _CALLED]
+        return [*methods, *getattr(value, "__dict__", {}).values()]
+    held = [value.__globals__.get(name) for name in value.__code__.co_names]
+    for cell in value.__closure__ or ():
+        with suppress(ValueError):  # empty as yet
+            held.append(cell.cell_contents)
+    return [*held, *(value.__defaults__ or ())]
+
+
+_CALLED = ("__call__", "__getitem__")  # methods that a pipeline calls
+
+
+def seed_generators(generators, words):
+    """Seed the generators of `captured_generators` from integers, each in another way."""
+    seed = int.from_bytes(hashlib.blake2b(repr(words).encode()).digest())
+    for number, generator in enumerate(generators):
+        if isinstance(generator, np.random.Generator):
+            bits = generator.bit_generator
+            bits.state = type(bits)(seed + number).state
+        elif generator is np.random or isinstance(generator, np.random.RandomState):
+            generator.seed((seed + number) % 2**32)
+        else:
+            generator.seed(seed + number)
 
 
 def warn_of_draws(node):

@@ -216,12 +216,17 @@ def threads() -> int:
 
 @functools.cache
 def _first_threads():
-    count = getattr(os, "process_cpu_count", os.cpu_count)() or 1
-    if hasattr(os, "sched_getaffinity"):
-        count = len(os.sched_getaffinity(0))
+    count = usable_cores()
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         given = os.environ.get(name, "").strip()
         if given.isdecimal() and int(given) > 0:
             count = min(count, int(given))
             break
     return min(count, MOST_THREADS)
+
+
+def usable_cores():
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return getattr(os, "process_cpu_count", os.cpu_count)() or 1

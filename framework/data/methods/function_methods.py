@@ -10,7 +10,7 @@ from tapewright.core.settings.target_settings import threads
 from ..elements import checked_count, concrete
 from ..nodes.mapping import Filter, Map
 from ..nodes.nesting import Interleave
-from ..nodes.parallel import AUTOTUNE, ParallelMap
+from ..nodes.parallel import AUTOTUNE, ParallelMap, ProcessMap
 from ..nodes.scanning import Scan
 from ..resampling import resample
 from .node_methods import NodeMethods
@@ -36,6 +36,8 @@ class FunctionMethods(NodeMethods):
         synchronous: bool | None = None,
         use_unbounded_threadpool: bool = False,
         name: str | None = None,
+        *,
+        processes: bool = False,
     ) -> Self:
         """Apply ``map_func`` to each element; a tuple is passed as several arguments.
 
@@ -45,7 +47,7 @@ class FunctionMethods(NodeMethods):
         With several threads, elements, their order and their random numbers are the
         same as with one thread. The first call is made alone; if it assigns to
         variables, so are all others. NumPy, Pillow, traced functions and file reads run
-        in parallel; other Python code does not.
+        in parallel; other Python code does so in processes.
 
         Args:
             map_func: Function of an element; its result, a tensor or a tuple or dict of
@@ -57,9 +59,15 @@ class FunctionMethods(NodeMethods):
                 order; None follows `Options`.
             synchronous: Has no effect.
             use_unbounded_threadpool: Has no effect.
+            processes: If True, ``num_parallel_calls`` processes call ``map_func``; None
+                and `AUTOTUNE` mean one per core. Each iteration starts its processes,
+                with a copy of the function, and ends them. ``map_func`` must not assign
+                to variables. Generators of NumPy and Python are seeded for each
+                element.
 
         Raises:
             ValueError: If ``num_parallel_calls`` is below 1 and not `AUTOTUNE`.
+            TypeError: If ``processes`` is not a bool.
 
         Example:
             >>> from tapewright.data import Dataset
@@ -68,8 +76,19 @@ class FunctionMethods(NodeMethods):
             >>> pairs = Dataset.from_tensor_slices(([1, 2], [3, 4]))
             >>> [int(x) for x in pairs.map(lambda x, y: x * y)]
             [3, 8]
+            >>> squares = Dataset.range(4).map(lambda x: x * x, 2, processes=True)
+            >>> [int(x) for x in squares]
+            [0, 1, 4, 9]
         """
         calls = _threads("map", num_parallel_calls)
+        if not isinstance(processes, bool):
+            raise TypeError(
+                f"map: processes must be True or False, got {processes!r}; "
+                "num_parallel_calls is their number"
+            )
+        if processes:
+            calls = AUTOTUNE if calls is None else calls
+            return self._new(ProcessMap(self._node, map_func, calls, deterministic))
         if calls is None:
             return self._new(Map(self._node, map_func))
         return self._new(ParallelMap(self._node, map_func, calls, deterministic))

@@ -7,6 +7,7 @@ it, and a run from a copy continues from there.
 """
 
 from collections import deque
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 
 import numpy as np
@@ -78,6 +79,14 @@ class Node:
     def next_round(self, position):
         """Return the counts of a run that repeats the one at ``position``."""
         return self.start()
+
+    @contextmanager
+    def kept(self, position):
+        """Context in which runs at ``position`` and its rounds share what starts slowly."""
+        with ExitStack() as stack:
+            for node, its_position in zip(self.inputs, position["inputs"], strict=True):
+                stack.enter_context(node.kept(its_position))
+            yield
 
     def adopt_state(self, position):
         """Adopt the state that later runs depend on from a restored position."""

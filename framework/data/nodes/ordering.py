@@ -106,14 +106,16 @@ class Repeat(Selection):
 
     def select(self, position, run):
         source, idle = self.inputs[0], 0
-        # Two empty rounds in turn: the input is empty. One may be left of a restored position.
-        while idle < 2 and (self._count < 0 or position["round"] < self._count):
-            idle += 1
-            for item in run(source, position["inputs"][0]):
-                idle = 0
-                yield item
-            position["inputs"][0] = source.repeat_position(position["inputs"][0])
-            position["round"] += 1
+        with source.kept(position["inputs"][0]):
+            # Two empty rounds in turn: the input is empty. One may be left of a restored
+            # position.
+            while idle < 2 and (self._count < 0 or position["round"] < self._count):
+                idle += 1
+                for item in run(source, position["inputs"][0]):
+                    idle = 0
+                    yield item
+                position["inputs"][0] = source.repeat_position(position["inputs"][0])
+                position["round"] += 1
 
     def size(self):
         size = self.inputs[0].size()

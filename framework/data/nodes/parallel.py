@@ -1,4 +1,4 @@
-"""`ParallelMap`: a function of each element, called by several threads.
+"""`ParallelMap` and `ProcessMap`: a function called by several threads or processes.
 
 The elements, their order and their random numbers are the same as with `Map`, and
 positions are interchangeable. A position counts delivered elements, not elements taken
@@ -8,6 +8,8 @@ ahead.
 import queue
 import time
 from collections import deque
+from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 
 from tapewright.core.interpreters import (
@@ -16,11 +18,12 @@ from tapewright.core.interpreters import (
     use_interpreters,
 )
 from tapewright.core.settings import determinism
-from tapewright.core.settings.target_settings import threads
+from tapewright.core.settings.target_settings import threads, usable_cores
 
-from ..rng import Draws
+from ..rng import Draws, Watch
 from .mapping import Map, as_mapped
 from .node import copy_position
+from .processes import Processes
 from .workers import Done, Workers, done_now, take_ahead
 
 AUTOTUNE = -1
@@ -59,8 +62,12 @@ class ParallelMap(Map):
     def pipeline(self):
         return ["Map", *super().pipeline()[1:]]
 
+    @property
+    def _is_serial(self):
+        return self._count == 1
+
     def run(self, position):
-        if self._count == 1:
+        if self._is_serial:
             yield from super().run(position)
             return
         calls = _Calls(self, position)
@@ -73,12 +80,12 @@ class ParallelMap(Map):
             calls.close()
 
     def materialize(self, groups):
-        if self._count == 1:
+        if self._is_serial:
             yield from super().materialize(groups)
             return
-        workers = Workers(self._count or threads())
+        workers = self.pool()
         calls = (
-            [workers.submit(self.called, *each) for each in group]
+            [self._submitted(workers, *each) for each in group]
             for group in self.calls(groups)
         )
         try:
@@ -87,10 +94,27 @@ class ParallelMap(Map):
         finally:
             workers.close()
 
-    def workers(self):
-        """Return the threads for a run, or None until they are known to pay off."""
+    def _submitted(self, workers, call, element):
+        if call.result is not None:
+            return Done(call.result)
+        return self.submit(workers, call.draws, call.number, element)
+
+    def workers(self, position):
+        """Return the workers for a run, or None until they are known to pay off."""
         alone = self.watch.is_open or self._count in (None, 1)
-        return None if alone else Workers(self._count)
+        return None if alone else self.pool()
+
+    def release(self, workers):
+        """End the workers of a run."""
+        workers.close()
+
+    def pool(self):
+        """Return workers for calls of the function."""
+        return Workers(self._count or threads())
+
+    def submit(self, workers, draws, number, element):
+        """Return a call of the function for an element, made by the workers."""
+        return workers.submit(self.mapped, draws, number, element)
 
     def mapped(self, draws, number, element):
         """Return the result for an element; the first calls of `AUTOTUNE` are timed."""
@@ -112,6 +136,58 @@ class ParallelMap(Map):
         if assignments.seen:
             self._count = 1
         return result
+
+
+class ProcessMap(ParallelMap):
+    """`ParallelMap` with ``calls`` processes, or `AUTOTUNE`, which uses all cores.
+
+    All calls are made in the processes. The function may not assign to variables. The
+    rounds of `repeat` share the processes, since a fork beside threads that multiply
+    matrices can wait for ever: OpenBLAS ends its threads first.
+    """
+
+    _is_serial = False
+
+    def __init__(self, source, function, calls, in_order=None):
+        count = usable_cores() if calls == AUTOTUNE else calls
+        super().__init__(source, function, count, in_order)
+        self.watch = Watch(0)  # other generators are seeded for each call
+        self._kept = {}  # (seed, run) of rounds in turn -> their processes, once started
+
+    @contextmanager
+    def kept(self, position):
+        key = position["seed"], position["run"]
+        with super().kept(position):
+            if key in self._kept:  # of an outer `repeat`
+                yield
+                return
+            self._kept[key] = None
+            try:
+                yield
+            finally:
+                processes = self._kept.pop(key)
+                if processes is not None:
+                    processes.close()
+
+    def workers(self, position):
+        key = position["seed"], position["run"]
+        if key not in self._kept:
+            return self.pool()
+        if self._kept[key] is None:
+            self._kept[key] = self.pool()
+        return self._kept[key]
+
+    def release(self, workers):
+        if workers not in self._kept.values():
+            workers.close()
+
+    def pool(self):
+        alone = copy(self)  # what calls the function, without other state
+        alone.inputs, alone._kept = (), {}
+        return Processes("Dataset.map", alone.mapped, self._count)
+
+    def submit(self, workers, draws, number, element):
+        return workers.submit(draws, number, element)
 
 
 class _Assignments(Interpreter):
@@ -144,7 +220,7 @@ class _Calls:
 
     def close(self):
         if self._workers is not None:
-            self._workers.close()
+            self._node.release(self._workers)
 
     def _room(self):
         return 1 if self._workers is None else self._workers.room
@@ -154,6 +230,7 @@ class _Calls:
         node, draws = self._node, Draws(self._position)
         skipped = set(self._position.get("ahead", ()))
         number = self._position["given"]
+        self._workers = node.workers(self._position)  # before the input has threads
         elements = node.inputs[0].run(self._live)
         while True:
             number += 1
@@ -170,9 +247,11 @@ class _Calls:
                 yield call
                 continue
             if self._workers is None:
-                self._workers = node.workers()
-            submit = done_now if self._workers is None else self._workers.submit
-            call.future = submit(node.mapped, draws, number, element)
+                self._workers = node.workers(self._position)
+            if self._workers is None:
+                call.future = done_now(node.mapped, draws, number, element)
+            else:
+                call.future = node.submit(self._workers, draws, number, element)
             yield call
 
     def _deliver(self, call):
@@ -205,7 +284,7 @@ class _Calls:
                 call.future.add_done_callback(lambda _, call=call: ended.put(call))
             if not running:
                 break
-            call = ended.get()
+            call = ended.get() if self._workers is None else self._workers.take(ended)
             future, call.future = call.future, None  # or they would hold each other
             running -= 1
             call.delivered = True

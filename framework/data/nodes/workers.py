@@ -31,6 +31,10 @@ class Workers:
         """Call a function in a thread; return a `Future`."""
         return self._pool.submit(self._context.copy().run, function, *args)
 
+    def take(self, queue):
+        """Return the next item of a queue that callbacks of calls put there."""
+        return queue.get()
+
     def close(self):
         """Finish the running calls, drop the others, and end the threads."""
         self._pool.shutdown(wait=False, cancel_futures=True)
