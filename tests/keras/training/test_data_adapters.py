@@ -1,6 +1,8 @@
 """Batches for `fit`: what they hold, their order and length, positions, mistakes."""
 
 import json
+import multiprocessing
+import os
 from pathlib import Path
 
 import numpy as np
@@ -279,6 +281,7 @@ def test_class_weights_become_sample_weights(source):
         (lambda: iter(list(generator())), None),
         (Squares, 5),
         (lambda: Squares(workers=2), 5),
+        (lambda: Squares(workers=2, use_multiprocessing=True), 5),
         (Loader, 3),
         (lambda: map(lambda batch: list(batch), generator()), None),
     ],
@@ -309,9 +312,74 @@ def test_a_buffer_that_is_filled_anew_does_no_harm():
     assert [float(x[0, 0]) for (x,) in list(EpochIterator(reusing()))] == [0, 1, 2]
 
 
-def test_workers_keep_the_order():
-    batches = EpochIterator(Squares(20, workers=3, max_queue_size=4))
+@pytest.mark.parametrize("in_processes", [False, True])
+def test_workers_keep_the_order(in_processes):
+    options = {"workers": 3, "use_multiprocessing": in_processes, "max_queue_size": 4}
+    batches = EpochIterator(Squares(20, **options))
     assert [part[0] for part in labels(batches)] == [i**2 for i in range(20)]
+
+
+class Changing(Squares):
+    """Batches of the process that makes them, random numbers, and the epoch."""
+
+    def __init__(self, count=4, **kwargs):
+        super().__init__(count, **kwargs)
+        self.rng, self.epoch = np.random.default_rng(0), 0
+
+    def __getitem__(self, index):
+        draws = self.rng.random(), np.random.rand(), float(tw.random.uniform([]))
+        return np.array([[index, self.epoch, os.getpid()]]), np.array([draws])
+
+    def on_epoch_end(self):
+        super().on_epoch_end()
+        self.epoch += 1
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_processes_see_what_on_epoch_end_changes(workers):
+    source = Changing(workers=workers, use_multiprocessing=True)
+    batches = EpochIterator(source, shuffle=False)
+    for epoch in range(3):
+        found = np.concatenate([x for x, _ in batches])
+        assert found[:, :2].tolist() == [[i, epoch] for i in range(4)]
+        assert os.getpid() not in found[:, 2]
+        assert not multiprocessing.active_children()
+    assert source.told == ["begin", "end"] * 3 and source.epoch == 3
+
+
+def test_random_numbers_do_not_depend_on_the_number_of_processes():
+    def draws(workers):
+        tw.random.set_seed(1)
+        source = Changing(workers=workers, use_multiprocessing=True)
+        batches = EpochIterator(source, shuffle=True)
+        return [y.numpy().tolist() for _ in range(2) for _, y in batches]
+
+    one = draws(1)
+    assert one == draws(3)
+    assert len({number for ((a, b, c),) in one for number in (a, b, c)}) == 24
+
+
+def test_an_error_in_a_process_has_its_traceback():
+    class Failing(Squares):
+        def __getitem__(self, index):
+            return super().__getitem__(index) if index < 2 else {}["missing"]
+
+    with pytest.raises(KeyError, match="missing") as caught:
+        list(EpochIterator(Failing(workers=2, use_multiprocessing=True)))
+    assert '{}["missing"]' in str(caught.value.__cause__)
+
+
+def test_fit_trains_on_batches_of_processes():
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    source = Squares(4, workers=2, use_multiprocessing=True)
+    history = model.fit(source, epochs=2, validation_data=source, verbose=0).history
+    assert np.isfinite(history["val_loss"]).all() and source.told[:2] == [
+        "begin",
+        "end",
+    ]
+    assert model.predict(source, verbose=0).shape == (8, 1)
+    assert not multiprocessing.active_children()
 
 
 def test_an_indexed_source_is_told_of_epochs_and_shuffled():
@@ -677,8 +745,8 @@ def test_what_cannot_be_split_is_refused(arrays, split, error, words):
         train_validation_split(arrays, split)
 
 
-@pytest.mark.parametrize("workers", [1, 3])
-def test_a_stop_iteration_of_getitem_is_no_end_of_the_data(workers):
+@pytest.mark.parametrize("options", [{}, {"workers": 3}, {"use_multiprocessing": True}])
+def test_a_stop_iteration_of_getitem_is_no_end_of_the_data(options):
     class Source(PyDataset):
         def __len__(self):
             return 3
@@ -686,7 +754,7 @@ def test_a_stop_iteration_of_getitem_is_no_end_of_the_data(workers):
         def __getitem__(self, index):
             return next(iter([np.zeros((2, 3))] if index < 2 else []))
 
-    batches = EpochIterator(Source(workers=workers))
+    batches = EpochIterator(Source(**options))
     with pytest.raises(RuntimeError, match="StopIteration"):
         list(batches)
 

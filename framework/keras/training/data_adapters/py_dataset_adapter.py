@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import warnings
+from functools import partial
 from typing import TYPE_CHECKING
 
-from tapewright.core.messages.source_lines import user_stacklevel
 from tapewright.data.dataset import Dataset
 from tapewright.data.nodes.node import INFINITE, Seeded
-from tapewright.data.nodes.workers import take_ahead
-from tapewright.data.rng import permutation
+from tapewright.data.nodes.processes import Processes
+from tapewright.data.nodes.workers import Workers, take_ahead
+from tapewright.data.rng import Draws, permutation
+from tapewright.ops.random.generators import drawing_from
 from tapewright.serialization.constructor_call import constructor_call
 
 from .data_adapter import DataAdapter
@@ -31,8 +32,9 @@ class PyDataset:
 
     Args:
         workers: Number of threads that prepare batches ahead, if greater than 1.
-        use_multiprocessing: If True, issue a warning and use threads: processes are not
-            supported.
+        use_multiprocessing: If True, ``workers`` processes prepare the batches, with the
+            rules of `Dataset.map`. They are started anew in each epoch, with a copy of
+            this object.
         max_queue_size: Maximum number of batches that are prepared ahead.
 
     Example:
@@ -92,11 +94,6 @@ class PyDatasetAdapter(DataAdapter):
 
     def __init__(self, x, steps, class_weight, shuffle):
         super().__init__(Dataset(_IndexedBatches(x, shuffle)), x, steps, class_weight)
-        if getattr(x, "use_multiprocessing", False):
-            warnings.warn(
-                "use_multiprocessing is not supported: batches are prepared by threads",
-                stacklevel=user_stacklevel(),
-            )
 
     def notify(self, event):
         getattr(self._x, event, lambda: None)()
@@ -106,7 +103,8 @@ class _IndexedBatches(Seeded):
     """Batches by index, in any order; their number may change between epochs."""
 
     def __init__(self, batches, shuffle=False):
-        super().__init__(seed=None if shuffle else 0)
+        self._in_processes = getattr(batches, "use_multiprocessing", False)
+        super().__init__(seed=None if shuffle or self._in_processes else 0)
         self._batches, self._shuffle = batches, shuffle
 
     def size(self):
@@ -121,26 +119,37 @@ class _IndexedBatches(Seeded):
         if self._shuffle and size != INFINITE:
             order = permutation(size, position["seed"], position["run"]).tolist()
         indices = itertools.islice(order, position["given"], None)
-        for batch in self._make(indices):
+        for batch in self._make(indices, Draws(position)):
             position["given"] += 1
             yield batch
 
-    def _make(self, indices):
+    def _make(self, indices, draws):
         workers = getattr(self._batches, "workers", 1)
-        if workers > 1 or getattr(self._batches, "use_multiprocessing", False):
-            return self._make_ahead(indices, max(workers, 1))
+        if workers > 1 or self._in_processes:
+            return self._make_ahead(indices, draws, max(workers, 1))
         # No `map`: a StopIteration of __getitem__ would end it as if all were made.
         return (self._batches[index] for index in indices)
 
-    def _make_ahead(self, indices, workers):
-        """Yield batches in order, made by threads; at most ``max_queue_size`` are waiting."""
-        from concurrent.futures import ThreadPoolExecutor
-
-        room = max(getattr(self._batches, "max_queue_size", 10), workers)
-        pool = ThreadPoolExecutor(workers, thread_name_prefix="tapewright-batches")
-        calls = (pool.submit(self._batches.__getitem__, index) for index in indices)
+    def _make_ahead(self, indices, draws, count):
+        """Yield batches in order; at most ``max_queue_size`` are waiting."""
+        room = max(getattr(self._batches, "max_queue_size", 10), count)
+        if self._in_processes:
+            make = partial(_batch, self._batches)
+            workers = Processes("PyDataset", make, count, room)
+            calls = (workers.submit(draws, index, index) for index in indices)
+        else:
+            workers = Workers(count)
+            make = self._batches.__getitem__
+            calls = (workers.submit(make, index) for index in indices)
         try:
             for call in take_ahead(calls, lambda: room):
                 yield call.result()
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            workers.close()
+
+
+def _batch(batches, draws, number, index):
+    """Return a batch; its random numbers depend on ``draws`` and ``number`` only."""
+    draws.at(number)
+    with drawing_from(draws):
+        return batches[index]
