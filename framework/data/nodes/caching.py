@@ -5,7 +5,7 @@ import queue
 import threading
 import time
 import weakref
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 
 import numpy as np
@@ -95,6 +95,9 @@ class Cache(Selection):
         if part.key not in self._parts:
             # A whole run that fills the memory later begins there, too.
             self._origin, self._parts[part.key] = origin, memory
+
+    def kept(self, position):
+        return super().kept(position) if self._memory is None else nullcontext()
 
     lazy_items, materialize = Node.lazy_items, Node.materialize
 

@@ -80,6 +80,11 @@ class Node:
         """Return the counts of a run that repeats the one at ``position``."""
         return self.start()
 
+    @property
+    def starts_processes(self):
+        """True if a run starts processes."""
+        return any([node.starts_processes for node in self.inputs])
+
     @contextmanager
     def kept(self, position):
         """Context in which runs at ``position`` and its rounds share what starts slowly."""

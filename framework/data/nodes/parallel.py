@@ -7,7 +7,7 @@ ahead.
 
 import queue
 import time
-from collections import deque
+from collections import Counter, deque
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
@@ -83,34 +83,31 @@ class ParallelMap(Map):
         if self._is_serial:
             yield from super().materialize(groups)
             return
-        workers = self.pool()
+        running = _Groups(self)
         calls = (
-            [self._submitted(workers, *each) for each in group]
-            for group in self.calls(groups)
+            [running.submitted(*each) for each in group] for group in self.calls(groups)
         )
         try:
             for group in take_ahead(calls, lambda: 2):
                 yield [future.result() for future in group]
         finally:
-            workers.close()
+            running.close()
 
-    def _submitted(self, workers, call, element):
-        if call.result is not None:
-            return Done(call.result)
-        return self.submit(workers, call.draws, call.number, element)
+    def workers(self, run):
+        """Return the workers for a run, or None until they are known to pay off.
 
-    def workers(self, position):
-        """Return the workers for a run, or None until they are known to pay off."""
+        ``run`` is the seed and the number of the run.
+        """
         alone = self.watch.is_open or self._count in (None, 1)
-        return None if alone else self.pool()
+        return None if alone else self.pool(run)
+
+    def pool(self, run):
+        """Return workers for the calls of a run."""
+        return Workers(self._count or threads())
 
     def release(self, workers):
         """End the workers of a run."""
         workers.close()
-
-    def pool(self):
-        """Return workers for calls of the function."""
-        return Workers(self._count or threads())
 
     def submit(self, workers, draws, number, element):
         """Return a call of the function for an element, made by the workers."""
@@ -141,10 +138,14 @@ class ParallelMap(Map):
 class ProcessMap(ParallelMap):
     """`ParallelMap` with ``calls`` processes, or `AUTOTUNE`, which uses all cores.
 
-    All calls are made in the processes. The function may not assign to variables. The
-    rounds of `repeat` share the processes, since a fork beside threads that multiply
-    matrices can wait for ever: OpenBLAS ends its threads first.
+    All calls are made in the processes. The function may not assign to variables.
+
+    Processes start with the iteration, in the thread that takes the first element, and
+    rounds of `repeat` share them: a fork beside threads that multiply matrices can wait
+    for ever, since OpenBLAS ends its threads first.
     """
+
+    starts_processes = True
 
     _is_serial = False
 
@@ -152,42 +153,62 @@ class ProcessMap(ParallelMap):
         count = usable_cores() if calls == AUTOTUNE else calls
         super().__init__(source, function, count, in_order)
         self.watch = Watch(0)  # other generators are seeded for each call
-        self._kept = {}  # (seed, run) of rounds in turn -> their processes, once started
+        self._kept = {}  # the seed and the number of a run -> its processes
+        self._users = Counter()  # of these processes
 
     @contextmanager
     def kept(self, position):
-        key = position["seed"], position["run"]
         with super().kept(position):
-            if key in self._kept:  # of an outer `repeat`
-                yield
-                return
-            self._kept[key] = None
+            processes = self.pool(_run(position))
             try:
                 yield
             finally:
-                processes = self._kept.pop(key)
-                if processes is not None:
-                    processes.close()
+                self.release(processes)
 
-    def workers(self, position):
-        key = position["seed"], position["run"]
-        if key not in self._kept:
-            return self.pool()
-        if self._kept[key] is None:
-            self._kept[key] = self.pool()
-        return self._kept[key]
+    def workers(self, run):
+        return self.pool(run)
+
+    def pool(self, run):
+        processes = self._kept.get(run)
+        if processes is None:
+            alone = copy(self)  # what calls the function, without other state
+            alone.inputs, alone._kept, alone._users = (), {}, None
+            processes = Processes("Dataset.map", alone.mapped, self._count)
+            self._kept[run] = processes
+        self._users[processes] += 1
+        return processes
 
     def release(self, workers):
-        if workers not in self._kept.values():
+        self._users[workers] -= 1
+        if not self._users[workers]:
+            del self._users[workers]
+            self._kept = {run: x for run, x in self._kept.items() if x is not workers}
             workers.close()
-
-    def pool(self):
-        alone = copy(self)  # what calls the function, without other state
-        alone.inputs, alone._kept = (), {}
-        return Processes("Dataset.map", alone.mapped, self._count)
 
     def submit(self, workers, draws, number, element):
         return workers.submit(draws, number, element)
+
+
+def _run(position):
+    return position["seed"], position["run"]
+
+
+class _Groups:
+    """The calls of `ParallelMap.materialize`."""
+
+    def __init__(self, node):
+        self._node, self._workers = node, None
+
+    def submitted(self, call, element):
+        if call.result is not None:
+            return Done(call.result)
+        if self._workers is None:
+            self._workers = self._node.pool(tuple(call.draws.words[:2]))
+        return self._node.submit(self._workers, call.draws, call.number, element)
+
+    def close(self):
+        if self._workers is not None:
+            self._node.release(self._workers)
 
 
 class _Assignments(Interpreter):
@@ -230,7 +251,9 @@ class _Calls:
         node, draws = self._node, Draws(self._position)
         skipped = set(self._position.get("ahead", ()))
         number = self._position["given"]
-        self._workers = node.workers(self._position)  # before the input has threads
+        self._workers = node.workers(
+            _run(self._position)
+        )  # before the input has threads
         elements = node.inputs[0].run(self._live)
         while True:
             number += 1
@@ -247,7 +270,7 @@ class _Calls:
                 yield call
                 continue
             if self._workers is None:
-                self._workers = node.workers(self._position)
+                self._workers = node.workers(_run(self._position))
             if self._workers is None:
                 call.future = done_now(node.mapped, draws, number, element)
             else:

@@ -64,6 +64,7 @@ class Processes:
         self._who, self._pid = who, os.getpid()
         self._slots = [_new_slot() for _ in range(self.room)]
         self._free, self._calls = list(range(self.room)), {}
+        self._lock = threading.RLock()  # copies of an iterator share the processes
         jobs, self._jobs = context.Pipe(duplex=False)
         self._results, results = context.Pipe(duplex=False)
         # Held here, since a spawned process opens them later.
@@ -89,24 +90,30 @@ class Processes:
 
     def submit(self, draws, number, item):
         """Call the function in a process; return a call like a `Future`."""
-        while not self._free:
-            self._receive()
-        slot = self._free.pop()
-        try:
-            self._slots[slot].write((draws.words, number, item))
-        except Exception as error:
-            self._free.append(slot)
-            return Done(error=error)
-        self._calls[slot] = call = _Call(self._receive)
-        with suppress(BrokenPipeError):  # all have died, as the result will tell
-            self._jobs.send_bytes(slot.to_bytes(4))
-        return call
+        with self._lock:
+            while not self._free:
+                self._receive()
+            slot = self._free.pop()
+            try:
+                self._slots[slot].write((draws.words, number, item))
+            except Exception as error:
+                self._free.append(slot)
+                return Done(error=error)
+            self._calls[slot] = call = _Call(self)
+            with suppress(BrokenPipeError):  # all have died, as the result will tell
+                self._jobs.send_bytes(slot.to_bytes(4))
+            return call
 
     def take(self, queue):
         """Return the next item of a queue that callbacks of calls put there."""
-        while queue.empty():
-            self._receive()
+        self.receive_until(lambda: not queue.empty())
         return queue.get()
+
+    def receive_until(self, is_done):
+        """Receive results until ``is_done()`` is true."""
+        with self._lock:
+            while not is_done():
+                self._receive()
 
     def _receive(self):
         """Wait for a result, and hand it to its call."""
@@ -153,12 +160,11 @@ class Processes:
 class _Call:
     """Call of `Processes.submit`; results arrive when one is waited for."""
 
-    def __init__(self, receive):
-        self._receive, self._done, self._callbacks = receive, None, []
+    def __init__(self, processes):
+        self._processes, self._done, self._callbacks = processes, None, []
 
     def result(self):
-        while self._done is None:
-            self._receive()
+        self._processes.receive_until(lambda: self._done is not None)
         return self._done.result()
 
     def add_done_callback(self, function):

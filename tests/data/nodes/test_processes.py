@@ -9,6 +9,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
@@ -22,7 +23,7 @@ import tapewright as tw
 from tapewright.core.settings import determinism
 from tapewright.data import AUTOTUNE, Dataset
 from tapewright.data.nodes import processes
-from tapewright.data.nodes.processes import _new_slot, _opened_slot
+from tapewright.data.nodes.processes import Processes, _new_slot, _opened_slot
 from tapewright.data.rng import captured_generators
 
 from ..elements_of import values
@@ -445,6 +446,51 @@ def test_processes_start_before_threads_of_the_input():
     ds = Dataset.range(6).map(noted, num_parallel_calls=2)
     list(process_map(process_map(ds, lambda x: x), lambda x: x))
     assert set(started) == {4}
+
+
+@pytest.fixture
+def starters(monkeypatch):
+    """Return a list of the threads that start processes."""
+    threads, init = [], Processes.__init__
+
+    def noted(self, *args):
+        threads.append(threading.current_thread())
+        init(self, *args)
+
+    monkeypatch.setattr(Processes, "__init__", noted)
+    return threads
+
+
+def test_all_processes_start_with_the_iteration_in_the_thread_that_takes_elements(
+    starters,
+):
+    late = process_map(Dataset.range(4), abs)
+    ds = Dataset.range(2).concatenate(late.shuffle(4, seed=1).batch(1).unbatch())
+    assert sorted(values(ds.prefetch(1))) == [0, 0, 1, 1, 2, 3]
+    assert starters == [threading.main_thread()]
+    iterator = iter(ds.prefetch(1))
+    next(iterator)
+    assert len(starters) == 2
+
+
+def test_elements_in_memory_need_no_processes(starters):
+    ds = process_map(Dataset.range(4), abs).cache()
+    assert values(ds) == values(ds) == [0, 1, 2, 3]
+    assert len(starters) == 1
+
+
+def test_iterators_of_the_same_run_share_processes_until_both_have_ended(starters):
+    ds = process_map(Dataset.range(30), abs).prefetch(1)
+    first = iter(ds)
+    next(first)
+    second = iter(ds)
+    second.restore(first.state())
+    found = [[int(next(each)) for each in (first, second)] for _ in range(9)]
+    assert found == [[k, k] for k in range(1, 10)]
+    del first
+    gc.collect()
+    assert [int(x) for x in second] == list(range(10, 30))
+    assert len(starters) == 1
 
 
 def test_assignments_to_variables_are_refused():
