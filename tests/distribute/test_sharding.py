@@ -176,7 +176,7 @@ def error_of(function):
     try:
         function()
     except Exception as error:
-        print(rank, str(error)[:90].splitlines()[0])
+        print(rank, str(error).splitlines()[0])
 
 v = variables[1]
 error_of(lambda: optimizer.apply([tw.ones_like(v) * float(rank)], [v]))
@@ -189,13 +189,25 @@ class Counts(tw.optimizers.Optimizer):
     def update_step(self, gradient, variable, learning_rate):
         self.total.assign_add(1.0)
 
+class Module(tw.Module):
+    def __init__(self):
+        super().__init__()
+        self.v, self.optimizer = v, optimizer
+
+    @tw.function(input_signature=[tw.TensorSpec([50])])
+    def step(self, gradient):
+        self.optimizer.apply([gradient], [self.v])
+        return self.v + 0.0
+
+error_of(lambda: tw.saved_model.save(Module(), "never_written"))
 counts, two = tw.distribute.shard_optimizer(Counts(0.1)), [v, tw.Variable(v)]
 error_of(lambda: counts.apply([tw.ones_like(v) for v in two], two))
 """
     lines = lines_of(run_ranks, 2, LOOP + script)
     for rank in range(2):
         own = [line for line in lines if line.startswith(f"{rank} ")]
-        differ, assigns = sorted(own, reverse=True)
+        differ, assigns, saves = sorted(own, reverse=True)
+        assert "function 'step'" in saves and "'adam' is sharded, and updates" in saves
         assert "the gradients of 'v1' and other variables of a sharded" in differ
         assert "update_step assigns to 'counts/total', of which all" in assigns
 
