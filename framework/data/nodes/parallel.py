@@ -6,6 +6,7 @@ ahead.
 """
 
 import queue
+import threading
 import time
 from collections import Counter, deque
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ from .processes import Processes
 from .workers import Done, Workers, done_now, take_ahead
 
 AUTOTUNE = -1
+_SHARING = threading.Lock()  # held while iterators share processes, or cease to
 WORTH = 2e-4  # seconds of a call that are worth a thread
 TRIED = 3  # calls to time
 SPAN = 8  # times the room: how far elements out of order may be ahead of the first
@@ -146,7 +148,6 @@ class ProcessMap(ParallelMap):
     """
 
     starts_processes = True
-
     _is_serial = False
 
     def __init__(self, source, function, calls, in_order=None):
@@ -169,21 +170,24 @@ class ProcessMap(ParallelMap):
         return self.pool(run)
 
     def pool(self, run):
-        processes = self._kept.get(run)
-        if processes is None:
-            alone = copy(self)  # what calls the function, without other state
-            alone.inputs, alone._kept, alone._users = (), {}, None
-            processes = Processes("Dataset.map", alone.mapped, self._count)
-            self._kept[run] = processes
-        self._users[processes] += 1
-        return processes
+        with _SHARING:
+            processes = self._kept.get(run)
+            if processes is None:
+                alone = copy(self)  # what calls the function, without other state
+                alone.inputs, alone._kept, alone._users = (), {}, None
+                processes = Processes("Dataset.map", alone.mapped, self._count)
+                self._kept[run] = processes
+            self._users[processes] += 1
+            return processes
 
     def release(self, workers):
-        self._users[workers] -= 1
-        if not self._users[workers]:
+        with _SHARING:
+            self._users[workers] -= 1
+            if self._users[workers]:
+                return
             del self._users[workers]
             self._kept = {run: x for run, x in self._kept.items() if x is not workers}
-            workers.close()
+        workers.close()
 
     def submit(self, workers, draws, number, element):
         return workers.submit(draws, number, element)
@@ -251,9 +255,8 @@ class _Calls:
         node, draws = self._node, Draws(self._position)
         skipped = set(self._position.get("ahead", ()))
         number = self._position["given"]
-        self._workers = node.workers(
-            _run(self._position)
-        )  # before the input has threads
+        # Before the input has threads.
+        self._workers = node.workers(_run(self._position))
         elements = node.inputs[0].run(self._live)
         while True:
             number += 1
