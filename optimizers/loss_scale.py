@@ -318,9 +318,14 @@ class _ScaledStep:
         self.inner, self.variables, self.arrays = inner, variables, arrays
 
     @property
+    def is_taken(self):
+        """True unless the step is skipped."""
+        return self.inner is not None
+
+    @property
     def changes_variables(self):
         """True if the step may change variables."""
-        return self.inner is not None and self.inner.changes_variables
+        return self.is_taken and self.inner.changes_variables
 
     def add_to(self, change):
         """Add the changes to a `Commit`."""

@@ -18,11 +18,12 @@ def shard_optimizer(optimizer: OptimizerT) -> OptimizerT:
     - In a step of a strategy (`Strategy.run`, `fit`), `apply` receives the gradients of
       this process, and each process gets the sums of its part only (reduce-scatter).
       In other loops, `apply` receives the same gradients in all processes, which
-      `DistributedGradientTape` computes; a traced function replaces its all-reduce by a
-      reduce-scatter.
+      `DistributedGradientTape` computes; the first step compares them. A traced function
+      replaces the all-reduce of the tape by a reduce-scatter.
     - Rules in blocks, all built-in ones except Adafactor, Lamb and Muon, divide the
       sequence of all entries evenly. The others, and optimizers that define
-      ``update_step``, distribute whole variables by size.
+      ``update_step``, distribute whole variables by size; such a method must access the
+      slots of its variable only.
     - Reading a slot gathers it, so all processes must read it, and save models and
       checkpoints together; the first process writes the file. It contains the whole
       state, for any number of processes.

@@ -258,9 +258,8 @@ class Optimizer(State, Configured):
         self.learning_rate = learning_rate
         # The layout of variables in memory.
         self._tw_segments = None
-        self._tw_own_parts = (
-            None  # the `Parts` that this process updates, if it is sharded
-        )
+        # The `Parts` that this process updates, if it is sharded.
+        self._tw_own_parts = None
         self._tw_updates = {}
         self._tw_compiled = {}  # machine code of `update_block`, by dtype and settings
 
@@ -536,7 +535,7 @@ class Optimizer(State, Configured):
         if self._tw_partition is not None:
             self._tw_own_parts = Parts(self._tw_partition, updated)
             columns = [self._tw_own_parts.updated, decayed, *slots, *extras]
-            updated, decayed, *columns = self._tw_own_parts.laid_out(*columns)
+            updated, decayed, *columns = self._tw_own_parts.of_updated(*columns)
             slots, extras = columns[: len(slots)], columns[len(slots) :]
         extras = dict(zip(names, extras))
         return lay_out(updated, slots, extras, decayed, self._tw_rule.takes_whole)
@@ -735,7 +734,7 @@ class Optimizer(State, Configured):
 
     def _tw_writes(self, update: Any) -> list[Variable]:
         """Return the variables that an update changes."""
-        owners = update.bound(self)
+        owners = update.variables_outside(self)
         owners = [*owners, *[v for s in update.touched(self) for v in s.owners]]
         state = [v for v in self.variables if v is not self._learning_rate]
         return list({id(v): v for v in (*owners, *state)}.values())

@@ -10,6 +10,8 @@ from tapewright.core.communication.job import communicator
 from tapewright.core.hardware.devices import array_module
 from tapewright.core.state.sharded_variable import Shard
 
+from .flat_buffers import POOLED
+
 # A variable with this number of rows for each process is cut between rows, which its
 # sparse gradients need; the parts then differ by 3 % at most.
 ROWS = 16
@@ -36,8 +38,8 @@ class Partition:
         for numbers in groups.values():
             shapes = [variables[i]._array.shape for i in numbers]
             for shards, own in zip(self.shards, divide(shapes, workers.size)):
-                for i, shape, ends in zip(numbers, shapes, own):
-                    shards[i] = Shard(shape, *ends)
+                for i, shape, shard in zip(numbers, shapes, own):
+                    shards[i] = Shard(shape, *shard)
 
     @property
     def own(self) -> list[Shard]:
@@ -50,7 +52,7 @@ class Partition:
 
 
 def kind_of_array(array):
-    """Return what arrays have in common that are exchanged together."""
+    """Return the key of arrays that can be exchanged together: module, device, dtype."""
     return array_module(type(array)), str(getattr(array, "device", "")), array.dtype
 
 
@@ -62,7 +64,7 @@ def _divide_entries(shapes, size):
         cut = starts[-1] * rank // size
         i = min(bisect_right(starts, cut) - 1, len(shapes) - 1)
         if shapes[i] and shapes[i][0] >= ROWS * size:
-            width = math.prod(shapes[i][1:])
+            width = max(math.prod(shapes[i][1:]), 1)
             cut = starts[i] + round((cut - starts[i]) / width) * width
         cuts.append(max(cut, cuts[-1]))
     cuts.append(starts[-1])
@@ -77,13 +79,13 @@ def _within(position, start, stop):
 
 
 def _divide_variables(shapes, size):
-    """Distribute whole arrays: return the ends of each part in each array."""
+    """Distribute whole arrays: return the ends of each part, and whether it is here."""
     sizes, loads = [math.prod(shape) for shape in shapes], [0] * size
-    parts = [[(0, 0)] * len(shapes) for _ in range(size)]
+    parts = [[(0, 0, False)] * len(shapes) for _ in range(size)]
     for i in sorted(range(len(shapes)), key=lambda i: -sizes[i]):
         rank = loads.index(min(loads))
         loads[rank] += sizes[i]
-        parts[rank][i] = (0, sizes[i])
+        parts[rank][i] = (0, sizes[i], True)
     return parts
 
 
@@ -113,6 +115,14 @@ class Exchange:
     def views(self, flat):
         """Return the views of whole variables into a flat array, by number."""
         return self._split(flat, self.order, lambda i: self._own[i].whole)
+
+    def arrays(self, flat):
+        """Return the arrays of whole variables in a flat array, by number.
+
+        Small ones are copies: whoever keeps one does not keep all the others.
+        """
+        views = self.views(flat).items()
+        return {i: x.copy() if x.size <= POOLED else x for i, x in views}
 
     def split(self, piece):
         """Return the views of the parts of this process into its piece, by number."""

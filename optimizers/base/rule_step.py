@@ -52,6 +52,7 @@ class RuleStep:
         self.arrays = [np.array(made + 1, np.int64)]
         if self.is_due:
             self._prepare()
+        self.clips = None
         self.compiled = {}  # machine code and its numbers, by dtype, decay and scaling
         self.moved = None  # segments whose new flats have the new values
         self.kept = []  # arrays that calls know by their addresses
@@ -67,6 +68,8 @@ class RuleStep:
             self.variables.append(variable)
             self.arrays.append(array)
         self.update.set_coefficients(self.rule, self.steps + 1)
+
+    is_taken = True  # it is no step that is skipped
 
     @property
     def changes_variables(self):
@@ -186,7 +189,11 @@ class RuleStep:
     # --- rules in blocks
 
     def _clips(self, gradients):
-        return clipping(gradients, *self.rule._tw_limits, self.share, self.update)
+        """Return the clipping of gradients, computed once: norms may be sums over processes."""
+        if self.clips is None:
+            limits = self.rule._tw_limits
+            self.clips = clipping(gradients, *limits, self.share, self.update)
+        return self.clips
 
     def _update(self, groups, gradients, runner=None):
         """Update all blocks by ``update_block``, at once or as recorded calls."""

@@ -51,9 +51,9 @@ class Parts:
         if partition.by_entries:
             self.updated = [_part(*pair) for pair in pairs]
         else:
-            self.updated = [v if shard.is_whole else None for v, shard in pairs]
+            self.updated = [v if shard.here else None for v, shard in pairs]
 
-    def laid_out(self, *columns):
+    def of_updated(self, *columns):
         """Return the entries of lists, one per variable, for the variables updated here."""
         return [
             [x for x, own in zip(column, self.updated) if own is not None]
@@ -78,16 +78,19 @@ class Parts:
         for each in exchanges:
             flat = each.pack({i: self.updated[i] for i in each.owned})
             communicator().all_gather_pieces(flat, each.bounds)
-            arrays |= each.views(flat)
-        with use_interpreters(()):
-            for i, array in arrays.items():
-                constraint = getattr(self.variables[i], "constraint", None)
-                if constraint is not None and self.partition.by_entries:
-                    value = constraint(new_tensor(array))
-                    arrays[i] = self.variables[i]._fitting("assign", value)
-                else:
-                    self._whole[i] = array
+            arrays |= each.arrays(flat)
+        self._whole |= arrays
         return arrays
+
+    def constrain(self, arrays, numbers):
+        """Add the constrained arrays of these variables to new whole arrays."""
+        with use_interpreters(()):
+            for i in numbers:
+                variable = self.variables[i]
+                value = new_tensor(arrays.get(i, variable._array).copy())
+                value = variable.constraint(value)
+                arrays[i] = variable._fitting("assign", value)
+                self._whole.pop(i, None)  # the part is another now
 
 
 def _part(variable, shard):
@@ -118,13 +121,20 @@ class ShardedUpdate(Update):
         ]
         updated = [parts.updated[self._numbers[n]] for n in self._taken]
         self.part = _PartUpdate(parts.partition, segments, updated)
+        self.constrained = [
+            i
+            for i in self._numbers
+            if getattr(parts.variables[i], "constraint", None) is not None
+        ]
+        if self.constrained:  # users' code may fail: see `_ShardedStep`
+            self.part.is_recordable = False
         self._exchanges = {}  # by the variables, and what they are for
         self._memory = None
 
     def touched(self, rule):
         return self.part.touched(rule)
 
-    def bound(self, rule):
+    def variables_outside(self, rule):
         return [self._parts.variables[i] for i in self._written(rule)]
 
     def with_own_memory(self):
@@ -200,15 +210,19 @@ class ShardedUpdate(Update):
         return own
 
     def _written(self, rule):
-        """Return the numbers of the variables that a step may change."""
-        if rule.use_ema:  # averages may overwrite all
+        """Return the numbers of the variables that a step reads, and may change."""
+        if (rule._tw_inner or rule).use_ema:  # averages may overwrite all
             return range(len(self._parts.variables))
         return self._numbers
 
-    def gather(self, rule):
+    def gather(self, rule, step):
         """Return variables and their new whole arrays, after a step of the parts."""
+        arrays, by_entries = {}, self._parts.partition.by_entries
         try:
-            arrays = self._parts.gather(self._layout(self._written(rule)))
+            if step.changes_variables or (self.constrained and not by_entries):
+                arrays = self._parts.gather(self._layout(self._written(rule)))
+            if by_entries:  # otherwise the owner has done so
+                self._parts.constrain(arrays, self.constrained)
         except BaseException:
             self._parts.forget()
             raise
@@ -236,7 +250,7 @@ class _PartUpdate(Update):
         return not communicator().any(not flag)
 
     def check_assigned(self, variables, before):
-        trained = {id(variable) for _, variable, _ in self.present}
+        trained = {id(v) for segment in self.segments for v in segment.variables}
         for variable, array in zip(variables, before):
             is_slot = isinstance(variable, ShardedVariable) or id(variable) in trained
             if not is_slot and variable._array is not array:
@@ -248,31 +262,42 @@ class _PartUpdate(Update):
 
 
 class _ShardedStep:
-    """The new arrays of whole variables, after a step of the parts has been taken."""
+    """A step of the parts, which is taken when it is first added to a commit.
+
+    The commit binds the new arrays of whole variables. Where users' code runs after the
+    step of the parts, or whole variables belong to one process, that step makes new
+    arrays, which become visible with the others.
+    """
 
     def __init__(self, update, rule, step):
-        self.variables, self.arrays = [], []
-        if update.part.partition.by_entries:
-            commit([step])
-            self._gather(update, rule, step)
-            return
-        written = rule._tw_writes(update.part)  # whole variables among them
-        arrays = with_arrays_back(written, self._after, update, rule, step, written)
-        self.variables = [*written, *self.variables]
-        self.arrays = [*arrays, *self.arrays]
+        self._update, self._rule, self._step = update, rule, step
+        self._is_atomic = update.constrained or not update.part.partition.by_entries
+        self._variables = self._arrays = None
 
-    def _after(self, update, rule, step, written):
-        commit([step])
-        self._gather(update, rule, step)
-        return [variable._array for variable in written]
+    def _take(self):
+        """Take the step of the parts; return variables and their new arrays."""
+        if not self._is_atomic:
+            commit([self._step])
+            return self._gathered()
+        written = self._rule._tw_writes(self._update.part)
+        own, (variables, arrays) = with_arrays_back(written, self._after, written)
+        return [*written, *variables], [*own, *arrays]  # what is gathered comes last
 
-    def _gather(self, update, rule, step):
-        if step.changes_variables:
-            self.variables, self.arrays = update.gather(rule)
+    def _after(self, written):
+        commit([self._step])
+        gathered = self._gathered()
+        return [variable._array for variable in written], gathered
+
+    def _gathered(self):
+        if not self._step.is_taken:
+            return [], []
+        return self._update.gather(self._rule, self._step)
 
     def add_to(self, change):
         """Add the changes to a `Commit`."""
-        change.bind(self.variables, self.arrays)
+        if self._arrays is None:
+            self._variables, self._arrays = self._take()
+        change.bind(self._variables, self._arrays)
 
 
 def _own_rows(rows, shard):

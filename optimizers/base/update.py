@@ -203,12 +203,12 @@ class Update:
                 stacklevel=user_stacklevel(),
             )
 
-    # --- what a part of an update does with other processes, see `sharded_update`
+    # --- overridden by the updates of several processes, see `sharded_update`
 
     reduces = False  # a step takes the gradients of this process, not yet reduced
     partition: Any = None  # of the variables, for the part of one process
 
-    def bound(self, rule):
+    def variables_outside(self, rule):
         """Return the variables outside of the segments that a step binds arrays to."""
         return []
 
@@ -221,7 +221,7 @@ class Update:
         return square
 
     def everywhere(self, flag):
-        """Return whether a flag is true in all processes that update parts."""
+        """Return the conjunction of a flag over the processes that update parts."""
         return flag
 
     def check_assigned(self, variables, before):

@@ -26,18 +26,24 @@ class Rank:
 
 def reduced(arrays, op, compression=None):
     """What each rank gets for its array; all make the same requests."""
-    size, results = len(arrays), []
+    size = len(arrays)
     ranks = [
         packed_all_reduce(Rank(r, size), [a], op, compression)()
         for r, a in enumerate(arrays)
     ]
-    while len(results) < size:
+    return [result for (result,) in exchanged(ranks)]
+
+
+def exchanged(ranks):
+    """What generators of all ranks return, which make the same requests."""
+    results = []
+    while len(results) < len(ranks):
         requests = []
         for each in ranks:
             try:
                 requests.append(next(each))
             except StopIteration as stop:
-                results += stop.value
+                results.append(stop.value)
         for r, (name, _, received) in enumerate(requests):
             for other, (name_of_other, sent, _) in enumerate(requests):
                 assert name_of_other == name
@@ -50,6 +56,39 @@ def reduced(arrays, op, compression=None):
 
 def drawn(count, size):
     return np.random.default_rng(count).normal(size=(count, size)).astype("f")
+
+
+@pytest.mark.parametrize("compression", [None, "float16"])
+@pytest.mark.parametrize("farthest", [0, 1 << 30])
+@pytest.mark.parametrize("ends", [(0, 500), (0, 0, 7), (300, 300, 1000), (5, 905, 907)])
+def test_pieces_of_any_sizes_are_reduced_and_gathered(
+    ends, farthest, compression, monkeypatch
+):
+    monkeypatch.setattr(reduction, "CHUNK", 1000)  # bytes: they go in several parts
+    monkeypatch.setattr(reduction, "FARTHEST", farthest)
+    size, bounds = len(ends), [*zip([0, *ends], ends)]
+    arrays = drawn(size, ends[-1])
+    channels = [Rank(r, size) for r in range(size)]
+    pieces = exchanged(
+        [
+            reduction.reduce_scatter(channel, array, bounds, "mean", compression)
+            for channel, array in zip(channels, arrays)
+        ]
+    )
+    expected = arrays.mean(axis=0)
+    flats = np.full_like(arrays, np.nan)
+    for flat, piece, (start, stop) in zip(flats, pieces, bounds):
+        tolerance = 1e-6 if compression is None else 2e-3
+        np.testing.assert_allclose(piece, expected[start:stop], 0, tolerance)
+        flat[start:stop] = piece
+    exchanged(
+        [
+            reduction.all_gather_pieces(channel, flat, bounds)
+            for channel, flat in zip(channels, flats)
+        ]
+    )
+    for flat in flats:
+        np.testing.assert_array_equal(flat, np.concatenate(pieces))
 
 
 REDUCED = {"sum": np.sum, "mean": np.mean, "max": np.max, "min": np.min}

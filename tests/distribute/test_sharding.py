@@ -139,6 +139,92 @@ if rank == 0:
     assert f".py:{line})\n  rank 1: leave the job" in stderr
 
 
+@pytest.mark.parametrize("count", [2, 3])
+def test_random_programs_have_the_numbers_of_one_process(run_ranks, count):
+    script = SCRIPTS / "sharded_programs.py"
+    assert lines_of(run_ranks, count, script, 100 * count, 20) == ["20 programs"]
+
+
+def test_an_error_in_a_step_changes_nothing(run_ranks):
+    script = """
+def state():
+    return [v.numpy() for each in optimizers for v in (*variables, *each.variables)]
+
+def raises(*args):
+    if fails:
+        raise LookupError
+
+def constraint(x):
+    raises()
+    return x * 0.5
+
+variables[0].constraint = constraint
+rate = tw.keras.optimizers.schedules.LearningRateSchedule
+class Rate(rate):
+    def __call__(self, step):
+        raises()
+        return 0.1
+
+first, second = tw.optimizers.Adam(0.1), tw.optimizers.SGD(Rate(), momentum=0.9)
+several = tw.optimizers.MultiOptimizer(lambda v: first if v is variables[2] else second)
+gradients = [tw.ones_like(v) for v in variables]
+for make, optimizers in (
+    (lambda: tw.optimizers.Adam(0.1), None),
+    (lambda: several, [first, second]),
+):
+    optimizer, fails = tw.distribute.shard_optimizer(make()), False
+    optimizers = optimizers or [optimizer]
+    optimizer.apply(gradients, variables)
+    before, fails = state(), True
+    for _ in range(2):
+        try:
+            optimizer.apply(gradients, variables)
+        except LookupError:
+            pass
+        else:
+            raise AssertionError(optimizer)
+    fails = False
+    for a, b in zip(state(), before):
+        np.testing.assert_array_equal(a, b)
+    optimizer.apply(gradients, variables)
+    assert int(optimizers[0].iterations) == 2
+"""
+    lines_of(run_ranks, 2, LOOP + script)
+
+
+def test_a_tensor_that_is_kept_does_not_keep_all_weights(run_ranks):
+    script = """
+import weakref
+kernel, bias = tw.Variable(np.ones((500, 100), "f4")), tw.Variable(np.ones(4, "f4"))
+pair = [kernel, bias]
+optimizer.apply([tw.ones_like(v) for v in pair], pair)
+kept = bias.read()
+gone = weakref.ref(kernel._array.base)
+optimizer.apply([tw.ones_like(v) for v in pair], pair)
+assert gone() is None
+"""
+    lines_of(run_ranks, 2, LOOP + script)
+
+
+def test_a_manager_saves_when_one_process_is_asked_to_end(run_ranks, tmp_path):
+    script = """
+import os, signal, sys
+checkpoint = tw.train.Checkpoint(optimizer=optimizer, variables=variables)
+manager = tw.train.CheckpointManager(checkpoint, sys.argv[1], 3, save_on_sigterm=True)
+manager._termination.pass_on = lambda: print(rank, "ends", flush=True)
+for number in range(5):
+    optimizer.apply([tw.ones_like(v) for v in variables], variables)
+    if number == 2 and rank == 1:
+        os.kill(os.getpid(), signal.SIGTERM)
+    if manager.save_if_asked():
+        print(rank, "saved", int(optimizer.iterations), int(checkpoint.save_counter))
+        break
+"""
+    lines = lines_of(run_ranks, 2, LOOP + script, tmp_path)
+    assert lines == ["0 saved 3 1", "1 ends", "1 saved 3 1"]
+    assert [path.name for path in tmp_path.glob("*.h5")] == ["ckpt-1.h5"]
+
+
 def test_an_interrupted_gather_leaves_the_variables_as_they_were(run_ranks):
     script = """
 for make in (tw.optimizers.Adam, tw.optimizers.Muon):

@@ -23,6 +23,7 @@ from .failures import RankStatus, end_job_on_errors
 from .gpu import GPUReduction, holds_gpu_arrays
 from .reduction import (
     CHUNK,
+    all_gather_pieces,
     as_bytes,
     packed_all_reduce,
     pieces_of,
@@ -112,9 +113,7 @@ class MPICommunicator(Communicator):
             host, own = np.empty(flat.shape, flat.dtype), slice(*bounds[self.rank])
             host[own] = to_numpy(flat[own])
 
-        def messages():
-            yield self.all_gather_in_place(host, bounds)
-
+        messages = partial(all_gather_pieces, self, host, bounds)
         name = f"all_gather_pieces to {_edges(bounds)}"
         self._run(_signature(name, [host]), messages)
         if host is not flat:

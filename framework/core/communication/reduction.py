@@ -21,6 +21,7 @@ from ..hardware.devices import array_module
 SMALL = 1 << 15  # bytes of all ranks, up to which all gather whole contributions
 ALONE = 1 << 18  # bytes from which an array travels alone: copying it costs more
 CHUNK = 1 << 24  # bytes to exchange at once, few enough to stay in caches
+FARTHEST = (1 << 31) - 1  # bytes that all versions of MPI can count
 
 
 def packed_all_reduce(channel, arrays, op, compression):
@@ -74,13 +75,15 @@ def _all_reduce(channel, flat, op, compression):
     divided = 0 if is_small else flat.size - flat.size % size
     step = max(CHUNK // flat.itemsize // size, 1) * size
     for start in range(0, divided, step):
-        bounds = equal_bounds(start, min(start + step, divided), size)
+        part = slice(start, min(start + step, divided))
+        chunk, result = flat[part], out[part]
+        bounds = equal_bounds(0, chunk.size, size)
         if compression is not None:
-            yield from _compressed(channel, flat, bounds, op, compression, out)
+            yield from _compressed(channel, chunk, bounds, op, compression, result)
             continue
         own = slice(*bounds[channel.rank])
-        yield from _reduced(channel, flat, bounds, op, None, out[own])
-        yield channel.all_gather_in_place(out, bounds)
+        yield from _reduced(channel, chunk, bounds, op, None, result[own])
+        yield channel.all_gather_in_place(result, bounds)
     if divided < flat.size:
         rest = flat[divided:]
         gathered = xp.empty((size, rest.size), flat.dtype)
@@ -100,15 +103,46 @@ def reduce_scatter(channel, flat, bounds, op, compression):
     """Return the piece of this rank of the reduction over all ranks, a new array."""
     start, stop = bounds[channel.rank]
     out = array_module(type(flat)).empty(stop - start, flat.dtype)
-    longest = max([last - first for first, last in bounds])
-    step = max(CHUNK // flat.itemsize // channel.size, 1)
-    for offset in range(0, longest, step):
-        ends = offset, offset + step
-        parts = [[min(a + n, b) for n in ends] for a, b in bounds]
+    for parts in _chunks(flat, bounds):
         first, last = parts[channel.rank]
         into = out[first - start : last - start]
-        yield from _reduced(channel, flat, parts, op, compression, into)
+        sent, places = (flat, parts) if _is_near(flat) else _packed(flat, parts)
+        yield from _reduced(channel, sent, places, op, compression, into)
     return out
+
+
+def all_gather_pieces(channel, flat, bounds):
+    """Receive the pieces of all ranks in a flat array, with the own piece in its place."""
+    if _is_near(flat):
+        yield channel.all_gather_in_place(flat, bounds)
+        return
+    for parts in _chunks(flat, bounds):
+        chunk, places = _packed(flat, parts)
+        yield channel.all_gather_in_place(chunk, places)
+        for part, place in zip(parts, places):
+            flat[slice(*part)] = chunk[slice(*place)]
+
+
+def _chunks(flat, bounds):
+    """Yield the bounds of parts of all pieces, few enough bytes to exchange at once."""
+    longest = max([last - first for first, last in bounds])
+    step = max(CHUNK // flat.itemsize // len(bounds), 1)
+    for offset in range(0, longest, step):
+        ends = offset, offset + step
+        yield [[min(a + n, b) for n in ends] for a, b in bounds]
+
+
+def _is_near(flat):
+    """Return whether MPI can count the bytes up to any place in an array."""
+    return flat.nbytes <= FARTHEST
+
+
+def _packed(flat, parts):
+    """Return parts of a flat array in a new one, and their bounds there."""
+    ends = np.cumsum([stop - start for start, stop in parts]).tolist()
+    joined = [flat[start:stop] for start, stop in parts]
+    chunk = array_module(type(flat)).concatenate(joined)
+    return chunk, [*zip([0, *ends[:-1]], ends)]
 
 
 def _reduced(channel, flat, bounds, op, compression, out):

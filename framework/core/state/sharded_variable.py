@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -27,12 +28,14 @@ _READS_OWN: ContextVar[bool] = ContextVar("reads_own_part", default=False)
 class Shard(NamedTuple):
     """The part of an array that one process holds: entries of the flattened array.
 
-    The entries are ``start`` to ``stop`` of an array of shape ``whole``.
+    The entries are ``start`` to ``stop`` of an array of shape ``whole``. ``here`` is False
+    if the array, which may be empty, belongs to another process.
     """
 
     whole: tuple[int, ...]
     start: int
     stop: int
+    here: bool = True
 
     @property
     def size(self) -> int:
@@ -42,7 +45,7 @@ class Shard(NamedTuple):
     @property
     def is_whole(self) -> bool:
         """True if the part is the array."""
-        return self.size == math.prod(self.whole)
+        return self.here and self.size == math.prod(self.whole)
 
     @property
     def width(self) -> int:
@@ -69,7 +72,7 @@ class Shard(NamedTuple):
         """Return the same part, all or nothing, of an array of another shape."""
         if whole == self.whole:
             return self
-        return Shard(whole, 0, math.prod(whole) if self.is_whole else 0)
+        return Shard(whole, 0, math.prod(whole) if self.here else 0, self.here)
 
     def of(self, array: Any) -> Any:
         """Return the part of a whole array, a view if the array is contiguous."""
@@ -101,6 +104,7 @@ class ShardedVariable(Variable):
         (TensorShape([2, 3]), np.float64(0.0))
     """
 
+    exist = False  # in this process
     shard: Shard
     _tw_gathered: Any = None  # the whole array, while this process writes it to a file
 
@@ -117,6 +121,7 @@ class ShardedVariable(Variable):
                 initial_value=self._array,
             )
         self.shard = shard
+        ShardedVariable.exist = True
 
     @property
     def shape(self) -> TensorShape:
@@ -222,10 +227,18 @@ def write_together(
     finally:
         for variable in divided:
             variable._tw_gathered = None
-    result, error = processes.broadcast_object((result, error))
+    result, error = processes.broadcast_object((result, _picklable(error)))
     if error is not None:
         raise error
     return result
+
+
+def _picklable(error):
+    """Return an error that other processes can raise."""
+    try:
+        return pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
 
 
 @contextmanager

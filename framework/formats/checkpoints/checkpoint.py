@@ -18,7 +18,7 @@ from tapewright.core.errors import SavingError
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.messages.source_lines import user_stacklevel
 from tapewright.core.names.reserved_names import Reserving
-from tapewright.core.state.sharded_variable import write_together
+from tapewright.core.state.sharded_variable import ShardedVariable, write_together
 from tapewright.core.trackable import Trackable, children
 from tapewright.core.variable import Variable
 from tapewright.storage.reader import opened
@@ -162,9 +162,8 @@ class Checkpoint(Trackable, Reserving):
         Raises:
             SavingError: If the file cannot be written.
         """
-        prefix = os.fspath(file_prefix)
-        save = partial(save_numbered, self, prefix)
-        return prefix_of(write_together(self._tw_variables(), save))
+        save = partial(save_numbered, self, os.fspath(file_prefix))
+        return prefix_of(self._tw_together(save))
 
     def write(self, file_prefix: str | os.PathLike[str], options: Any = None) -> str:
         """Save to a file with exactly this name, and return the name.
@@ -179,10 +178,26 @@ class Checkpoint(Trackable, Reserving):
         """
         path = os.fspath(file_prefix)
         check_suffix("Checkpoint.write", "file_prefix", path, "a checkpoint in HDF5")
-        return write_together(self._tw_variables(), partial(self._tw_write, path))
+        return self._tw_together(partial(self._tw_write, path))
 
-    def _tw_variables(self):
-        return explore(self._tw_pairs()).variables.values()
+    def _tw_together(self, write):
+        """Return ``write()``; processes that share variables have the same counter after it."""
+        variables = self._tw_shared_variables()
+
+        def written():
+            result, counter = write(), self._tw_save_counter
+            return result, None if counter is None else counter.numpy()
+
+        result, count = write_together(variables, written)
+        if count is not None and self.save_counter.numpy() != count:
+            self.save_counter.assign(count)
+        return result
+
+    def _tw_shared_variables(self):
+        """Return the variables if processes may share them, which is seldom; else none."""
+        if not ShardedVariable.exist:
+            return []
+        return [*explore(self._tw_pairs()).variables.values()]
 
     def _tw_write(self, path, **info):
         content = snapshot(path, self._tw_pairs(), **info)

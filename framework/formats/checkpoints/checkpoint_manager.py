@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from tapewright.core.errors import SavingError
 from tapewright.core.messages.source_lines import user_stacklevel
-from tapewright.core.state.sharded_variable import sharing, write_together
+from tapewright.core.state.sharded_variable import sharing
 from tapewright.serialization.constructor_call import constructor_call
 from tapewright.storage.atomic import clear_leftovers
 
@@ -194,15 +194,13 @@ class CheckpointManager:
         Raises:
             SavingError: If the file cannot be written; then no checkpoint is deleted.
         """
-        variables = [*self.checkpoint._tw_variables()]
         is_due = self._is_due(check_interval and not self._termination.asked)
-        if not sharing(variables).any(is_due):
+        if not self._processes().any(is_due):
             return None
         if checkpoint_number is not None:
             checkpoint_number = int(checkpoint_number)
-        path = write_together(
-            variables, partial(self._save, checkpoint_number, metrics)
-        )
+        save = partial(self._save, checkpoint_number, metrics)
+        path = self.checkpoint._tw_together(save)
         if self._step_counter is not None:
             self._last_step = int(self._step_counter)
         if self._termination.asked:
@@ -225,9 +223,13 @@ class CheckpointManager:
         Args:
             metrics: Dict of numbers for ``keep_best``.
         """
-        if self._termination.asked:
+        if self._processes().any(self._termination.asked):
             return self.save(check_interval=False, metrics=metrics)
         return None
+
+    def _processes(self):
+        """Return the processes that save together, which must agree on it."""
+        return sharing(self.checkpoint._tw_shared_variables())
 
     def close(self) -> None:
         """Restore the previous SIGTERM handler."""

@@ -206,7 +206,9 @@ def _save_to_file_object(model, file, zipped, options):
             with open(path, "rb") as whole:
                 shutil.copyfileobj(whole, file, 1 << 20)
 
-    write_together(_variables(model), write)
+    optimizer = getattr(model, "optimizer", None)
+    is_kept = options.get("include_optimizer", True)
+    write_together(getattr(optimizer, "variables", ()) if is_kept else (), write)
 
 
 @contextmanager
