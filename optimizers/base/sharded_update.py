@@ -7,8 +7,8 @@ Each process has a part of the slots, and updates that part of the variables:
 2. An `Update` of the parts takes the step.
 3. The processes gather the whole variables, as new arrays, which a commit binds.
 
-An error or an interrupt leaves the variables as they were. If it comes while they are gathered, the slots
-may be a step ahead: no process can gather them any more then, as collectives have failed.
+An error or an interrupt leaves the variables as they were. If it comes while they are
+gathered, the slots may be a step ahead: no process can gather these any more.
 
 References:
     Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter
