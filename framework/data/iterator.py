@@ -280,7 +280,7 @@ def check_state(node, state):
 
 def _with_processes(node, position, elements):
     """Yield elements; processes start before the first, in the thread that takes it."""
-    with node.kept(position):
+    with node.processes_of(position):
         yield from elements
 
 

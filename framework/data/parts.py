@@ -189,6 +189,9 @@ class _PartOfBatches(Node):
     def repeat_position(self, position):
         return self.inputs[0].repeat_position(position)
 
+    def processes_of(self, position):
+        return self.inputs[0].processes_of(position)
+
     def adopt_state(self, position):
         self.inputs[0].adopt_state(position)
 

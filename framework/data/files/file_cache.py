@@ -5,6 +5,7 @@ see `element_records`.
 """
 
 import os
+from contextlib import nullcontext
 
 from tapewright.storage.atomic import clear_leftovers, temporary_beside
 from tapewright.storage.records.tf_records import put_record, read_records
@@ -31,8 +32,14 @@ class FileCache(Node):
     def repeat_position(self, position):
         return {"inputs": copy_position(position["inputs"]), **self.start()}
 
+    def _is_complete(self):
+        return os.path.isfile(self._path)  # a pipe would be waited for
+
+    def processes_of(self, position):
+        return nullcontext() if self._is_complete() else super().processes_of(position)
+
     def run(self, position):
-        if os.path.isfile(self._path):  # a pipe would be waited for
+        if self._is_complete():
             yield from self._read(position)
         else:
             yield from self._filling(position)

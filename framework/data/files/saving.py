@@ -18,7 +18,7 @@ executed.
 
 import os
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from tapewright.core.composite import CompositeSpec
 from tapewright.core.dtypes import as_dtype
@@ -336,6 +336,11 @@ class Snapshot(Replayed):
         self._path = os.fsdecode(as_path("path", path))
         self._writing = compression, shard_func
         self._join = join
+
+    def processes_of(self, position):
+        if is_saved(self._path):
+            return nullcontext()
+        return super().processes_of(position)
 
     def replay(self, position):
         if is_saved(self._path):

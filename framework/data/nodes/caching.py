@@ -96,8 +96,10 @@ class Cache(Selection):
             # A whole run that fills the memory later begins there, too.
             self._origin, self._parts[part.key] = origin, memory
 
-    def kept(self, position):
-        return super().kept(position) if self._memory is None else nullcontext()
+    def processes_of(self, position):
+        if self._memory is not None:
+            return nullcontext()
+        return super().processes_of(position)
 
     lazy_items, materialize = Node.lazy_items, Node.materialize
 

@@ -86,11 +86,11 @@ class Node:
         return any([node.starts_processes for node in self.inputs])
 
     @contextmanager
-    def kept(self, position):
-        """Context in which runs at ``position`` and its rounds share what starts slowly."""
+    def processes_of(self, position):
+        """Context that holds the processes of the runs at ``position`` and of its rounds."""
         with ExitStack() as stack:
             for node, its_position in zip(self.inputs, position["inputs"], strict=True):
-                stack.enter_context(node.kept(its_position))
+                stack.enter_context(node.processes_of(its_position))
             yield
 
     def adopt_state(self, position):

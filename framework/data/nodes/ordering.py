@@ -106,7 +106,7 @@ class Repeat(Selection):
 
     def select(self, position, run):
         source, idle = self.inputs[0], 0
-        with source.kept(position["inputs"][0]):
+        with source.processes_of(position["inputs"][0]):
             # Two empty rounds in turn: the input is empty. One may be left of a restored
             # position.
             while idle < 2 and (self._count < 0 or position["round"] < self._count):

@@ -154,12 +154,12 @@ class ProcessMap(ParallelMap):
         count = usable_cores() if calls == AUTOTUNE else calls
         super().__init__(source, function, count, in_order)
         self.watch = Watch(0)  # other generators are seeded for each call
-        self._kept = {}  # the seed and the number of a run -> its processes
+        self._processes = {}  # the seed and the number of a run -> its processes
         self._users = Counter()  # of these processes
 
     @contextmanager
-    def kept(self, position):
-        with super().kept(position):
+    def processes_of(self, position):
+        with super().processes_of(position):
             processes = self.pool(_run(position))
             try:
                 yield
@@ -171,12 +171,12 @@ class ProcessMap(ParallelMap):
 
     def pool(self, run):
         with _SHARING:
-            processes = self._kept.get(run)
+            processes = self._processes.get(run)
             if processes is None:
                 alone = copy(self)  # what calls the function, without other state
-                alone.inputs, alone._kept, alone._users = (), {}, None
+                alone.inputs, alone._processes, alone._users = (), {}, None
                 processes = Processes("Dataset.map", alone.mapped, self._count)
-                self._kept[run] = processes
+                self._processes[run] = processes
             self._users[processes] += 1
             return processes
 
@@ -186,7 +186,9 @@ class ProcessMap(ParallelMap):
             if self._users[workers]:
                 return
             del self._users[workers]
-            self._kept = {run: x for run, x in self._kept.items() if x is not workers}
+            self._processes = {
+                run: x for run, x in self._processes.items() if x is not workers
+            }
         workers.close()
 
     def submit(self, workers, draws, number, element):

@@ -24,6 +24,7 @@ from tapewright.core.settings import determinism
 from tapewright.data import AUTOTUNE, Dataset
 from tapewright.data.nodes import processes
 from tapewright.data.nodes.processes import Processes, _new_slot, _opened_slot
+from tapewright.data.parts import part_of_batches
 from tapewright.data.rng import captured_generators
 
 from ..elements_of import values
@@ -473,10 +474,40 @@ def test_all_processes_start_with_the_iteration_in_the_thread_that_takes_element
     assert len(starters) == 2
 
 
-def test_elements_in_memory_need_no_processes(starters):
-    ds = process_map(Dataset.range(4), abs).cache()
+@pytest.mark.parametrize("keep", ["memory", "file", "snapshot"])
+def test_elements_that_are_kept_need_no_processes(keep, starters, tmp_path):
+    ds = process_map(Dataset.range(4), abs)
+    path = str(tmp_path / "elements")
+    ds = {
+        "memory": ds.cache,
+        "file": partial(ds.cache, path),
+        "snapshot": partial(ds.snapshot, path),
+    }[keep]()
     assert values(ds) == values(ds) == [0, 1, 2, 3]
     assert len(starters) == 1
+
+
+def test_processes_make_parts_of_batches(starters):
+    def part(index):
+        tw.random.set_seed(2)
+        ds = process_map(Dataset.range(7), drawn).batch(4).repeat(2).prefetch(1)
+        return part_of_batches(ds, 2, index)
+
+    tw.random.set_seed(2)
+    whole = values(Dataset.range(7).map(drawn).repeat(2))
+    rows = [
+        [x for batch in part(index) for x in batch.rows[0].numpy().tolist()]
+        for index in (0, 1)
+    ]
+    assert rows == [[0, 1, 4] * 2, [2, 3, 5, 6] * 2]
+    found = [
+        leaves
+        for pair in zip(*map(part, (0, 1)), strict=True)
+        for each in pair
+        for leaves in values(Dataset.from_tensor_slices(each.rows))
+    ]
+    assert found == whole
+    assert set(starters) == {threading.main_thread()} and not alive()
 
 
 def test_iterators_of_the_same_run_share_processes_until_both_have_ended(starters):
