@@ -5,13 +5,13 @@ generators of NumPy or Python cannot be restored where elements are made ahead o
 second time: such draws are detected, for a warning.
 """
 
+import gc
 import hashlib
 import sys
 import threading
 import warnings
-from contextlib import suppress
-from functools import partial
-from types import FunctionType, MethodType, ModuleType
+from collections import deque
+from types import CodeType, FunctionType, ModuleType
 
 import numpy as np
 
@@ -100,58 +100,118 @@ def _positions():
     return states
 
 
-def captured_generators(function, depth=6):
+def captured_generators(function):
     """Return generators of NumPy and Python: the global ones and those a function reaches.
 
-    It reaches what is in its closure, its default values, the globals that it names and
-    the attributes of its object, and what functions and objects there reach.
+    It reaches what its code names (globals, attributes of modules), its closure and its
+    default values, and what objects there hold, including the code of their classes.
+    Modules of Python, NumPy and tapewright are not entered. No code of these objects
+    is called, and the order is that of names and attributes. After `MOST_OBJECTS` the
+    search ends; the contents of large containers come last.
     """
     import random
 
-    kinds = np.random.Generator, np.random.RandomState, random.Random
-    found, seen, level = [np.random, random], set(), [function]
-    for _ in range(depth):
-        level = list(
-            {id(each): each for each in level if id(each) not in seen}.values()
-        )
-        seen.update(map(id, level))
-        found += [each for each in level if isinstance(each, kinds)]
-        level = [inner for each in level for inner in _reached(each)]
+    kinds = np.random.Generator, np.random.RandomState, np.random.BitGenerator
+    kinds += (random.Random,)
+    found = [np.random, random]
+    # With the objects, whose numbers would be used again.
+    seen = {id(each): each for each in (np.random.mtrand._rand, random._inst)}
+    near, far = deque([function]), deque()
+    while (near or far) and len(seen) < MOST_OBJECTS:
+        value = (near or far).popleft()
+        if type(value) in _PLAIN or id(value) in seen:
+            continue
+        seen[id(value)] = value
+        if issubclass(type(value), kinds):
+            found.append(value)
+            continue
+        held = _reached(value)
+        if len(held) <= LARGE:
+            near.extend(held)
+        else:
+            far.extend(held[:MOST_OBJECTS])
     return found
 
 
+MOST_OBJECTS = 10_000
+LARGE = 256  # entries of a container
+_PLAIN = {type(None), bool, int, float, complex, str, bytes, CodeType, ModuleType}
+_LIBRARIES = {*sys.stdlib_module_names, "numpy", "tapewright"} - {"__main__"}
+# These read the object itself: no `__getattr__` is called.
+_attributes = ModuleType.__dict__["__dict__"].__get__
+_class_attributes = type.__dict__["__dict__"].__get__
+_bases = type.__dict__["__mro__"].__get__
+
+
+def _is_library(name):
+    return type(name) is str and name.partition(".")[0] in _LIBRARIES
+
+
 def _reached(value):
-    """Return the objects that a function or an object holds."""
-    if isinstance(value, (type, ModuleType)):
+    """Return the objects that a function, a class or another object holds."""
+    kind = type(value)
+    if kind is FunctionType:
+        held = [value.__closure__, value.__defaults__, value.__kwdefaults__]
+        return [*held, value.__dict__, *_named(value)]
+    if issubclass(kind, type):
+        attributes = _class_attributes(value)
+        if _is_library(attributes.get("__module__", "builtins")):
+            return []
+        return [*attributes.values(), *_bases(value)]
+    if kind is np.ndarray:
+        return value.ravel().tolist() if value.dtype.hasobject else []
+    return [kind, *gc.get_referents(value)]
+
+
+def _named(function):
+    """Return the globals and the attributes of modules that the code of a function names."""
+    known = function.__globals__
+    if _is_library(known.get("__name__")):
         return []
-    if isinstance(value, MethodType):
-        return [value.__func__, value.__self__]
-    if isinstance(value, partial):
-        return [value.func, *value.args, *value.keywords.values()]
-    if not isinstance(value, FunctionType):
-        methods = [getattr(type(value), name, None) for name in _CALLED]
-        return [*methods, *getattr(value, "__dict__", {}).values()]
-    held = [value.__globals__.get(name) for name in value.__code__.co_names]
-    for cell in value.__closure__ or ():
-        with suppress(ValueError):  # empty as yet
-            held.append(cell.cell_contents)
-    return [*held, *(value.__defaults__ or ())]
-
-
-_CALLED = ("__call__", "__getitem__")  # methods that a pipeline calls
+    names, codes = [], [function.__code__]
+    for code in codes:
+        names += code.co_names
+        codes += [each for each in code.co_consts if type(each) is CodeType]
+    held = []
+    for name in names:
+        value = known.get(name)
+        if value is None:
+            value = sys.modules.get(name)  # imported by the function
+        held.append(value)
+    for cell in function.__closure__ or ():
+        held += [each for each in gc.get_referents(cell) if type(each) is ModuleType]
+    entered = set()
+    for value in held:
+        if issubclass(type(value), ModuleType) and id(value) not in entered:
+            entered.add(id(value))
+            attributes = _attributes(value)
+            if not _is_library(attributes.get("__name__")):
+                held += [attributes[name] for name in names if name in attributes]
+    return held
 
 
 def seed_generators(generators, words):
     """Seed the generators of `captured_generators` from integers, each in another way."""
     seed = int.from_bytes(hashlib.blake2b(repr(words).encode()).digest())
     for number, generator in enumerate(generators):
-        if isinstance(generator, np.random.Generator):
-            bits = generator.bit_generator
-            bits.state = type(bits)(seed + number).state
-        elif generator is np.random or isinstance(generator, np.random.RandomState):
+        if isinstance(generator, np.random.BitGenerator):
+            _seed_bits(generator, seed + number)
+        elif isinstance(generator, np.random.Generator):
+            _seed_bits(generator.bit_generator, seed + number)
+        elif isinstance(generator, np.random.RandomState):
+            bits = generator._bit_generator
+            _seed_bits(bits, seed + number)
+            np.random.RandomState.__init__(
+                generator, bits
+            )  # forgets the second of two normal numbers
+        elif generator is np.random:
             generator.seed((seed + number) % 2**32)
         else:
             generator.seed(seed + number)
+
+
+def _seed_bits(bits, seed):
+    bits.state = type(bits)(seed).state
 
 
 def warn_of_draws(node):

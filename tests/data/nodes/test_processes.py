@@ -15,6 +15,7 @@ from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from multiprocessing.pool import RemoteTraceback
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from tapewright.data import AUTOTUNE, Dataset
 from tapewright.data.nodes import processes
 from tapewright.data.nodes.processes import Processes, _new_slot, _opened_slot
 from tapewright.data.parts import part_of_batches
-from tapewright.data.rng import captured_generators
+from tapewright.data.rng import MOST_OBJECTS, captured_generators, seed_generators
 
 from ..elements_of import values
 
@@ -178,6 +179,114 @@ def test_generators_are_found_where_a_function_can_reach_them():
     assert captured_generators(function) == found  # while `empty` has no value
     empty = function
     assert captured_generators(empty) == found
+
+
+rng = np.random.default_rng(0)
+helpers = ModuleType("helpers")
+exec(
+    "import numpy as np\nof_module = np.random.default_rng(3)\nnoise = lambda: of_module.random()",
+    helpers.__dict__,
+)
+
+
+class ClassAttribute:
+    own = np.random.default_rng(0)
+
+    def __call__(self):
+        return self.own.random()
+
+
+class Method:
+    def __call__(self):
+        return self.helper
+
+    @property
+    def helper(self):
+        return rng.random()
+
+    def __getattr__(self, name):
+        raise LookupError("this is code of the user")
+
+    __class__ = property(lambda self: 1 / 0)
+
+
+class Slots:
+    __slots__ = ("generator",)
+
+    def __init__(self, generator):
+        self.generator = generator
+
+
+def chain(length):
+    link = lambda: rng.random()  # noqa: E731
+    for _ in range(length):
+        link = partial(lambda inner: inner(), link)
+    return link
+
+
+def keyword_default(*, generator=rng):
+    return generator.random()
+
+
+def holding(generators):
+    return lambda: next(iter(generators)).random()
+
+
+REACHED = {
+    "comprehension": (lambda: [rng.random() for _ in range(1)], rng),
+    "nested": (lambda: (lambda: list(rng.random() for _ in range(1)))(), rng),
+    "keyword": (keyword_default, rng),
+    "module": (lambda: helpers.noise(), helpers.of_module),
+    "attribute of a module": (lambda: helpers.of_module.random(), helpers.of_module),
+    "class": (ClassAttribute(), ClassAttribute.own),
+    "method": (Method(), rng),
+    "slots": (Slots(rng), rng),
+    "list": (holding([[{}, ({"a": rng},)]]), rng),
+    "array": (holding(np.array([None, rng])), rng),
+    "bound method": (rng.random, rng),
+    "chain": (chain(50), rng),
+    "behind large data": (holding([[(i, (i, [])) for i in range(20_000)], [[rng]]]), rng),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REACHED)
+def test_generators_are_found_wherever_a_function_holds_them(name):
+    function, generator = REACHED[name]
+    assert captured_generators(function) == [np.random, random, generator]
+
+
+def test_generators_of_a_module_that_the_function_imports_are_found(monkeypatch):
+    monkeypatch.setitem(sys.modules, "helpers", helpers)
+
+    def function():
+        from helpers import noise
+
+        return noise()
+
+    assert captured_generators(function)[2:] == [helpers.of_module]
+
+
+def test_the_search_for_generators_ends():
+    things = [[number] for number in range(10 * MOST_OBJECTS)]
+    assert captured_generators(lambda: things) == [np.random, random]
+    assert MOST_OBJECTS < len(things)
+
+
+@pytest.mark.parametrize("bits", [np.random.PCG64, np.random.MT19937])
+def test_all_kinds_of_generators_are_seeded(bits):
+    def numbers(seed):
+        generators = [
+            np.random.RandomState(bits(1)),
+            bits(1),
+            np.random.Generator(bits(1)),
+        ]
+        old, raw, new = generators
+        old.standard_normal()  # makes two, and keeps one
+        seed_generators(generators, (seed, 2))
+        return old.standard_normal(), old.random(), raw.random_raw(), new.random()
+
+    assert numbers(0) == numbers(0)
+    assert len({*numbers(0), *numbers(1)}) == 8
 
 
 def test_errors_come_at_their_elements_with_a_traceback():
