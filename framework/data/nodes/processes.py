@@ -10,6 +10,7 @@ since a fork is missing or unsafe, and the function is pickled.
 """
 
 import copyreg
+import errno
 import io
 import mmap
 import os
@@ -62,34 +63,62 @@ class Processes:
         context = multiprocessing.get_context(METHOD)
         self.room = room or 2 * count  # calls that are begun at a time
         self._who, self._pid = who, os.getpid()
-        self._slots = [_new_slot() for _ in range(self.room)]
+        self._slots, self._processes, self._pipes = [], [], []
         self._free, self._calls = list(range(self.room)), {}
         self._lock = threading.RLock()  # copies of an iterator share the processes
+        self._end = None  # the error for a process that has ended
+        try:
+            self._open(context, function, count)
+        except OSError as error:
+            self.close()
+            if error.errno == errno.EMFILE:
+                raise _too_many_files(who, count) from error
+            raise
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, context, function, count):
+        """Open files and start the processes."""
+        for _ in range(self.room):
+            self._slots.append(_new_slot())
         jobs, self._jobs = context.Pipe(duplex=False)
         self._results, results = context.Pipe(duplex=False)
+        self._pipes += self._jobs, self._results
         # Held here, since a spawned process opens them later.
         self._locks = [context.Lock() for _ in range(2)]
-        ends = (jobs, results, *self._locks)
-        self._processes = []
         try:
             for _ in range(count):
                 process = context.Process(
                     target=_serve,
-                    args=(function, self._slots, *ends),
+                    args=(function, self._slots, jobs, results, *self._locks),
                     name=NAME,
                     daemon=True,
                 )
-                _start(process, who)
+                _start(process, self._who)
                 self._processes.append(process)
-        except BaseException:
-            self.close()
-            raise
         finally:
             jobs.close()
             results.close()
 
+    def _check(self):
+        """Reject calls after the end of a process, and in a fork of this one.
+
+        Raises:
+            BrokenProcessPool: If a process has ended.
+            RuntimeError: In another process, which would take messages of this one.
+        """
+        if os.getpid() != self._pid:
+            raise RuntimeError(
+                f"{self._who}: the worker processes belong to another process, which "
+                "was forked; create an iterator in this one"
+            )
+        if self._end is not None:
+            raise self._end
+
     def submit(self, draws, number, item):
         """Call the function in a process; return a call like a `Future`."""
+        self._check()
         with self._lock:
             while not self._free:
                 self._receive()
@@ -111,6 +140,7 @@ class Processes:
 
     def receive_until(self, is_done):
         """Receive results until ``is_done()`` is true."""
+        self._check()
         with self._lock:
             while not is_done():
                 self._receive()
@@ -142,7 +172,8 @@ class Processes:
             for process in self._processes:
                 # A process that it started itself may keep the sentinel open.
                 if process.sentinel in ready or process.exitcode is not None:
-                    raise _broken(self._who, process)
+                    self._end = _broken(self._who, process)
+                    raise self._end
 
     def close(self):
         """End the processes, and with them the calls that are running."""
@@ -152,9 +183,10 @@ class Processes:
             process.kill()
         for process in self._processes:
             process.join()
-        for each in (self._jobs, self._results, *self._slots):
+        for each in (*self._pipes, *self._slots):
             each.close()
         self._slots.clear()
+        self._calls.clear()  # each holds this object, and it holds them
 
 
 class _Call:
@@ -189,7 +221,11 @@ class _Slot:
 
     def __init__(self, file):
         self._file, self.close = file, file.close
-        self._map(mmap.PAGESIZE)
+        try:
+            self._map(mmap.PAGESIZE)
+        except BaseException:
+            self.close()
+            raise
 
     def __reduce__(self):
         return _opened_slot, (self._file.name,)
@@ -246,7 +282,8 @@ def _new_slot():
 
 def _opened_slot(name):
     """Return the slot of another process, by the name of its file."""
-    share = getattr(os, "O_TEMPORARY", 0)  # Windows shares such a file with its like
+    # Windows opens a temporary file again only with the flag that made it temporary.
+    share = getattr(os, "O_TEMPORARY", 0)
     opener = lambda path, flags: os.open(path, flags | share)  # noqa: E731
     return _Slot(open(name, "r+b", opener=opener))
 
@@ -289,8 +326,9 @@ class _NoAssignments(Interpreter):
             name = getattr(variable, "name", "of a generator")
             raise RuntimeError(
                 f"the function assigns to the variable {name!r} in a worker process, "
-                "which would be lost with the process; use threads (for a Dataset, "
-                "processes=False), or tw.random without a seed"
+                "which would be lost with the process (random layers and generators "
+                "with a seed assign to their state); use threads (for a Dataset, "
+                "processes=False), or random ops and layers without a seed"
             )
 
 
@@ -300,8 +338,8 @@ def _start(process, who):
 
     try:
         with warnings.catch_warnings():
-            # Python 3.12 warns of forks beside threads, which may hold locks. Locks of
-            # ours are renewed or awaited by hooks, those of Python and of BLAS likewise.
+            # Python 3.12 warns of forks beside threads, since a lock that a thread holds
+            # stays locked in the fork. Tapewright renews or takes its locks at a fork.
             warnings.filterwarnings("ignore", ".*fork", DeprecationWarning)
             process.start()
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -309,6 +347,19 @@ def _start(process, who):
             f"{who}: processes are spawned on this system, so the function must be "
             f"picklable, such as a function of a module: {error}"
         ) from error
+
+
+def _too_many_files(who, count):
+    """Return the error for processes that need more files than may be open."""
+    import resource  # of systems with this error
+
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return OSError(
+        errno.EMFILE,
+        f"{who}: {count} processes need about {7 * count} open files, and this process "
+        f"may have {most} in all; use fewer processes (num_parallel_calls, or workers) "
+        "or raise the limit (ulimit -n)",
+    )
 
 
 def _broken(who, process):
@@ -324,6 +375,13 @@ def _broken(who, process):
         if known == ["SIGKILL"]:
             how += ", perhaps since memory ran out"
     return BrokenProcessPool(f"{who}: a worker process (pid {process.pid}) ended {how}")
+
+
+def is_broken(error):
+    """Return whether an error tells of the end of a worker process."""
+    from concurrent.futures import BrokenExecutor  # 5 ms that few programs need
+
+    return isinstance(error, BrokenExecutor)
 
 
 # --- in the processes
@@ -373,7 +431,9 @@ def _sendable(error):
 
     sent = ExceptionWithTraceback(error, error.__traceback__)
     try:
-        pickle.loads(pickle.dumps(sent))
+        received = pickle.loads(pickle.dumps(sent))
+        if type(received) is not type(error) or str(received) != str(error):
+            raise ValueError("its constructor makes another error of its arguments")
     except Exception:
         sent.exc = RuntimeError(f"{type(error).__name__}: {error}")
         for note in getattr(error, "__notes__", ()):

@@ -13,6 +13,7 @@ from ..elements import as_element, common_spec, describe, spec_of
 from ..rng import Draws
 from .mapping import Applied, Mapped, as_mapped, truth
 from .node import INFINITE, UNKNOWN, Node, Replayed, copy_position
+from .processes import is_broken
 
 
 class Scan(Replayed, Mapped):
@@ -131,7 +132,8 @@ def check_unique(spec):
 class IgnoreErrors(Node):
     """The elements, without those that raise an error.
 
-    After an error the input continues from its position, past the failed element.
+    After an error the input continues from its position, past the failed element. The
+    end of a worker process is raised: with it, elements would be lost.
     """
 
     def __init__(self, source, log_warning=False):
@@ -145,6 +147,8 @@ class IgnoreErrors(Node):
                 yield from self.inputs[0].run(position["inputs"][0])
                 return
             except Exception as error:
+                if is_broken(error):  # it is no error of an element
+                    raise
                 if stuck == position["inputs"][0]:
                     error.add_note(
                         "In Dataset.ignore_errors: the source cannot go on behind the "

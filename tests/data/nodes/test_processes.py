@@ -26,7 +26,12 @@ from tapewright.data import AUTOTUNE, Dataset
 from tapewright.data.nodes import processes
 from tapewright.data.nodes.processes import Processes, _new_slot, _opened_slot
 from tapewright.data.parts import part_of_batches
-from tapewright.data.rng import MOST_OBJECTS, captured_generators, seed_generators
+from tapewright.data.rng import (
+    MOST_OBJECTS,
+    Draws,
+    captured_generators,
+    seed_generators,
+)
 
 from ..elements_of import values
 
@@ -183,10 +188,13 @@ def test_generators_are_found_where_a_function_can_reach_them():
 
 rng = np.random.default_rng(0)
 helpers = ModuleType("helpers")
-exec(
-    "import numpy as np\nof_module = np.random.default_rng(3)\nnoise = lambda: of_module.random()",
-    helpers.__dict__,
-)
+CODE = """
+import numpy as np
+
+of_module = np.random.default_rng(3)
+noise = lambda: of_module.random()
+"""
+exec(CODE, helpers.__dict__)
 
 
 class ClassAttribute:
@@ -327,6 +335,19 @@ def test_an_error_that_cannot_be_pickled_arrives_as_text():
     assert caught.value.__notes__ == ["In Dataset.map, at element 0"]
 
 
+class Counted(Exception):
+    def __init__(self, message, count=0):
+        super().__init__(f"{message} ({count} times)")
+
+
+def test_an_error_that_its_constructor_would_change_arrives_as_text():
+    def failing(x):
+        raise Counted("late", 3)
+
+    with pytest.raises(RuntimeError, match=r"^Counted: late \(3 times\)(\n|$)"):
+        list(process_map(Dataset.range(2), failing))
+
+
 def test_a_result_that_cannot_be_pickled_is_named():
     with pytest.raises(Exception, match="pickle|_Local") as caught:
         ds = process_map(Dataset.range(2), lambda x: Dataset.range(3).map(lambda y: y))
@@ -362,6 +383,64 @@ def test_a_process_killed_from_outside_is_an_error_however_idle_it_is():
         os.kill(process.pid, signal.SIGKILL)
     with pytest.raises(BrokenProcessPool):
         list(iterator)
+
+
+@pytest.mark.parametrize(
+    "arranged", [lambda ds: ds, lambda ds: Dataset.range(2).flat_map(lambda _: ds)]
+)
+def test_elements_of_a_process_that_died_are_not_ignored(arranged):
+    def function(x):
+        return os.kill(os.getpid(), signal.SIGKILL) if int(x) == 5 else x
+
+    for count in (6, 7, 9):
+        ds = arranged(process_map(Dataset.range(count), function))
+        with pytest.raises(BrokenProcessPool):
+            list(ds.ignore_errors())
+    assert not alive()
+
+
+def test_calls_after_the_end_of_a_process_are_refused():
+    pool = Processes("here", lambda draws, number, item: item, 2)
+    draws = Draws({"seed": 1, "run": 0, "round": 0})
+    try:
+        call = pool.submit(draws, 1, "item")
+        assert call.result() == "item"
+        os.kill(alive()[0].pid, signal.SIGKILL)
+        with pytest.raises(BrokenProcessPool) as first:
+            pool.receive_until(lambda: False)
+        with pytest.raises(BrokenProcessPool) as second:
+            pool.submit(draws, 2, "item")
+        assert second.value is first.value
+    finally:
+        pool.close()
+
+
+def test_a_fork_of_the_program_does_not_take_elements():
+    iterator = iter(process_map(Dataset.range(50), lambda x: x))
+    next(iterator)
+
+    def taken():
+        with pytest.raises(RuntimeError, match="belong to another process.*create an"):
+            next(iterator)
+
+    child = multiprocessing.get_context("fork").Process(target=taken)
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
+    assert [int(x) for x in iterator] == list(range(1, 50))
+
+
+def test_the_limit_of_open_files_is_named():
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = len(os.listdir("/proc/self/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files + 20, before[1]))
+    try:
+        with pytest.raises(OSError, match=f"40 processes need .* have {files + 20} in"):
+            next(iter(process_map(Dataset.range(3), lambda x: x, 40)))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert not alive() and len(os.listdir("/proc/self/fd")) <= files
 
 
 def test_an_interrupt_is_left_to_the_parent():
@@ -416,10 +495,9 @@ def test_shared_memory_is_released_with_the_iterator():
         assert mapped() == 4
         del iterator
         assert mapped() == 0
+        assert len(os.listdir("/proc/self/fd")) <= before
     finally:
         gc.enable()
-    gc.collect()
-    assert len(os.listdir("/proc/self/fd")) <= before
 
 
 def test_results_may_grow_and_shrink():
