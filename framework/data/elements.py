@@ -29,6 +29,8 @@ from tapewright.core.tensor import (
     to_array,
 )
 
+from .products_at_fork import noted
+
 
 def as_element(value, spec=None):
     """Convert each leaf of ``value`` to a tensor, with the dtypes of ``spec`` if given.
@@ -169,7 +171,9 @@ def call_function(function, element):
         with devices.use_module(np):
             return call_function(function, element)
     with inside():
-        return function(*element) if type(element) is tuple else function(element)
+        if type(element) is tuple:
+            return noted(function, *element)
+        return noted(function, element)
 
 
 def packer(structure):

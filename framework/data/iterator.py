@@ -57,10 +57,7 @@ class DatasetIterator(Resource):
         return f"<DatasetIterator {' < '.join(self._node.pipeline())}>"
 
     def _go_to(self, position):
-        elements = self._node.run(position)  # or raise, and stay
-        if self._node.starts_processes:
-            elements = _with_processes(self._node, position, elements)
-        self._elements = elements
+        self._elements = self._node.elements(position)  # or raise, and stay
         self._ahead.clear()
         self._position = self._reached = position  # the latter with the elements ahead
 
@@ -276,12 +273,6 @@ def check_state(node, state):
             "restore: the state is from another dataset:\n"
             f"  this dataset: {ours}\n  the state: {theirs}"
         )
-
-
-def _with_processes(node, position, elements):
-    """Yield elements; processes start before the first, in the thread that takes it."""
-    with node.processes_of(position):
-        yield from elements
 
 
 def _failed():

@@ -57,7 +57,7 @@ def save(node, path, compression=None, shard_func=None):
             "save: the dataset must be finite, got an infinite one; use take(count)"
         )
     with _writing("save", node, path, compression, shard_func) as add:
-        for element in node.run(node.begin()):
+        for element in node.elements(node.begin()):
             add(element)
 
 

@@ -96,7 +96,7 @@ def begin_run(who, dataset, draws):
         TypeError: If it is not a dataset.
     """
     node = checked_dataset(who, dataset)._node
-    return node.run(with_run(node.begin(), draws.run_within()))
+    return node.elements(with_run(node.begin(), draws.run_within()))
 
 
 def checked_dataset(who, result):

@@ -50,6 +50,11 @@ def new_seed(seed=None):
     return key_of_seed("Dataset", seed)
 
 
+def _with_processes(processes, elements):
+    with processes:
+        yield from elements
+
+
 class Node:
     """A source, or a transformation of the nodes in ``inputs``."""
 
@@ -110,13 +115,23 @@ class Node:
     def first(self):
         """Return the first element without an effect on later runs, or None at the end."""
         state = self.state()
-        element = next(self.run(self.begin()), None)
+        element = next(self.elements(self.begin()), None)
         self.set_state(state)
         return element
 
     def run(self, position):
         """Yield the elements from ``position`` on, and keep it up to date."""
         raise NotImplementedError(f"{type(self).__name__} must define run")
+
+    def elements(self, position):
+        """Return `run` for a chain that begins or is opened here.
+
+        Processes start before the first element, in the thread that takes it.
+        """
+        elements = self.run(position)
+        if not self.starts_processes:
+            return elements
+        return _with_processes(self.processes_of(position), elements)
 
     def run_part(self, position, part):
         """Yield one part of each batch as a `BatchPart`; see `parts`.

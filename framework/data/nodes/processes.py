@@ -20,7 +20,7 @@ import struct
 import sys
 import threading
 from collections import ChainMap
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from itertools import accumulate
 
 import numpy as np
@@ -34,6 +34,7 @@ from tapewright.core.interpreters import (
 from tapewright.core.settings.target_settings import set_threads
 from tapewright.core.tensor import Tensor, new_tensor
 
+from ..products_at_fork import no_products
 from ..rng import Draws, captured_generators, seed_generators
 from .workers import Done
 
@@ -88,15 +89,16 @@ class Processes:
         # Held here, since a spawned process opens them later.
         self._locks = [context.Lock() for _ in range(2)]
         try:
-            for _ in range(count):
-                process = context.Process(
-                    target=_serve,
-                    args=(function, self._slots, jobs, results, *self._locks),
-                    name=NAME,
-                    daemon=True,
-                )
-                _start(process, self._who)
-                self._processes.append(process)
+            with no_products(self._who) if METHOD == "fork" else nullcontext():
+                for _ in range(count):
+                    process = context.Process(
+                        target=_serve,
+                        args=(function, self._slots, jobs, results, *self._locks),
+                        name=NAME,
+                        daemon=True,
+                    )
+                    _start(process, self._who)
+                    self._processes.append(process)
         finally:
             jobs.close()
             results.close()

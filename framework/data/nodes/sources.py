@@ -25,6 +25,7 @@ from tapewright.core.text import row
 from tapewright.ops.random.generators import drawing_from
 
 from ..elements import as_element, concrete, describe, spec_of
+from ..products_at_fork import noted
 from ..rng import Draws, Watch
 from .node import INFINITE, UNKNOWN, Node, Replayed, Rows, Seeded, Selection
 
@@ -222,7 +223,7 @@ class FromGenerator(Seeded, Replayed):
         for number in count(1):
             draws.at(number)
             with drawing_from(draws):
-                value = self.watch.call(next, values, values)
+                value = self.watch.call(noted, next, values, values)
             if value is values:  # which no generator yields
                 return
             yield self._checked(value)

@@ -10,6 +10,7 @@ from tapewright.data.dataset import Dataset
 from tapewright.data.nodes.node import INFINITE, Seeded
 from tapewright.data.nodes.processes import Processes
 from tapewright.data.nodes.workers import Workers, take_ahead
+from tapewright.data.products_at_fork import noted
 from tapewright.data.rng import Draws, permutation
 from tapewright.ops.random.generators import drawing_from
 from tapewright.serialization.constructor_call import constructor_call
@@ -139,7 +140,7 @@ class _IndexedBatches(Seeded):
             calls = (workers.submit(draws, index, index) for index in indices)
         else:
             workers = Workers(count)
-            make = self._batches.__getitem__
+            make = partial(noted, self._batches.__getitem__)
             calls = (workers.submit(make, index) for index in indices)
         try:
             for call in take_ahead(calls, lambda: room):
