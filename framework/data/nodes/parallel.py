@@ -143,8 +143,7 @@ class ProcessMap(ParallelMap):
     All calls are made in the processes. The function may not assign to variables.
 
     Processes start with the iteration, in the thread that takes the first element, and
-    rounds of `repeat` share them: a fork beside threads that multiply matrices can wait
-    for ever, since OpenBLAS ends its threads first.
+    rounds of `repeat` share them: see `products_at_fork`.
     """
 
     starts_processes = True
