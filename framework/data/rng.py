@@ -160,7 +160,7 @@ def _reached(value):
         return [*attributes.values(), *_bases(value)]
     if kind is np.ndarray:
         return value.ravel().tolist() if value.dtype.hasobject else []
-    return [kind, *gc.get_referents(value)]
+    return gc.get_referents(value)
 
 
 def _named(function):

@@ -264,10 +264,10 @@ def test_generators_are_found_wherever_a_function_holds_them(name):
 
 
 def test_generators_of_a_module_that_the_function_imports_are_found(monkeypatch):
-    monkeypatch.setitem(sys.modules, "helpers", helpers)
+    monkeypatch.setitem(sys.modules, "late_helpers", helpers)
 
     def function():
-        from helpers import noise
+        from late_helpers import noise
 
         return noise()
 
