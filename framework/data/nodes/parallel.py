@@ -28,7 +28,8 @@ from .processes import Processes
 from .workers import Done, Workers, done_now, take_ahead
 
 AUTOTUNE = -1
-_SHARING = threading.Lock()  # held while iterators share processes, or cease to
+# Held while iterators share processes, or cease to; a garbage collection may end one then.
+_SHARING = threading.RLock()
 WORTH = 2e-4  # seconds of a call that are worth a thread
 TRIED = 3  # calls to time
 SPAN = 8  # times the room: how far elements out of order may be ahead of the first
