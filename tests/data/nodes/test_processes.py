@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from functools import partial
 from multiprocessing.pool import RemoteTraceback
 from pathlib import Path
@@ -801,8 +802,10 @@ def test_without_an_order_slow_elements_let_others_pass(tmp_path):
 
 
 SCRIPT = """
-import os, pathlib, sys, time
+import os, pathlib, signal, sys, time
 from tapewright.data import Dataset
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell may ignore
 
 def function(x):
     pathlib.Path(sys.argv[1], str(os.getpid())).touch()
@@ -825,25 +828,34 @@ if __name__ == "__main__":
 """
 
 
-def started(tmp_path, how):
-    (tmp_path / "script.py").write_text(SCRIPT)
-    (tmp_path / "pids").mkdir()
-    command = [sys.executable, tmp_path / "script.py", tmp_path / "pids", how]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-    )
+@pytest.fixture
+def started(tmp_path):
+    """``started(how)``: start the script; return its process, and a function of its pids."""
+    processes = []
 
     def pids():
         return [int(name) for name in os.listdir(tmp_path / "pids")]
 
-    return process, pids
+    def start(how):
+        (tmp_path / "script.py").write_text(SCRIPT)
+        (tmp_path / "pids").mkdir()
+        command = [sys.executable, tmp_path / "script.py", tmp_path / "pids", how]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        process = subprocess.Popen(command, **pipes, start_new_session=True)
+        processes.append(process)
+        return process, pids
+
+    yield start
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 @pytest.mark.always
 @pytest.mark.parametrize("how", ["sleeping", "busy", "prefetch"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL, signal.SIGTERM])
-def test_no_process_is_left_after_a_signal(tmp_path, how, number):
-    process, pids = started(tmp_path, how)
+def test_no_process_is_left_after_a_signal(started, how, number):
+    process, pids = started(how)
     lines = [process.stdout.readline() for _ in range(2)]
     assert lines == [b"0\n", b"1\n"] and soon(lambda: len(pids()) == 2)
     everyone = [*pids(), *children(process.pid)]
@@ -859,8 +871,8 @@ def test_no_process_is_left_after_a_signal(tmp_path, how, number):
 
 
 @pytest.mark.parametrize(("how", "code"), [("exit", 7), ("held", 1)])
-def test_no_process_is_left_after_the_end_of_the_program(tmp_path, how, code):
-    process, pids = started(tmp_path, how)
+def test_no_process_is_left_after_the_end_of_the_program(started, how, code):
+    process, pids = started(how)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == code and (how == "held") == (b"KeyError" in errors)
     assert pids() and soon(lambda: not any(map(is_running, pids())))
