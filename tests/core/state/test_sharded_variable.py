@@ -8,6 +8,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.core.communication.communicator import Communicator
+from tapewright.core.hardware import devices
 from tapewright.core.state.sharded_variable import (
     Shard,
     ShardedVariable,
@@ -17,6 +18,12 @@ from tapewright.core.state.sharded_variable import (
 )
 
 VALUE = np.arange(12, dtype=np.float32).reshape(4, 3)
+
+
+@pytest.fixture(autouse=True)
+def on_the_host():
+    with devices.use_module(np):
+        yield
 
 
 def part(start, stop):

@@ -6,8 +6,15 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright.core.hardware import devices
 from tapewright.optimizers.base import partition
 from tapewright.optimizers.base.partition import Exchange, Partition
+
+
+@pytest.fixture(autouse=True)
+def on_the_host():
+    with devices.use_module(np):
+        yield
 
 
 class Workers:
