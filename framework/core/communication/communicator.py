@@ -70,7 +70,10 @@ class Communicator:
         return flat[slice(*bounds[0])].copy()
 
     def all_gather_pieces(self, flat, bounds):
-        """Receive the piece of each rank in a flat array, which holds that of this rank."""
+        """Fill a flat array, in place, with the pieces of all other ranks.
+
+        The piece of this rank is already there; ``bounds`` are as in `reduce_scatter`.
+        """
 
     def all_gather(self, array):
         """Return the NumPy arrays of all ranks as a list; sizes along axis 0 may differ."""

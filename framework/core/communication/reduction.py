@@ -112,7 +112,7 @@ def reduce_scatter(channel, flat, bounds, op, compression):
 
 
 def all_gather_pieces(channel, flat, bounds):
-    """Receive the pieces of all ranks in a flat array, with the own piece in its place."""
+    """Fill a flat array, in place, with the pieces of all other ranks."""
     if _is_near(flat):
         yield channel.all_gather_in_place(flat, bounds)
         return
