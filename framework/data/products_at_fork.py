@@ -75,7 +75,7 @@ def no_products(who):
 
 
 def _is_single():
-    """Return whether OpenBLAS has always one thread: else native code may have set it."""
+    """Return True if the environment limits OpenBLAS to one thread for good."""
     names = "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"
     return os.cpu_count() == 1 or "1" in [os.environ.get(name) for name in names]
 

@@ -79,7 +79,7 @@ def _within(position, start, stop):
 
 
 def _divide_variables(shapes, size):
-    """Distribute whole arrays: return the ends of each part, and whether it is here."""
+    """Distribute whole arrays: return the ends of each part, and True for its owner."""
     sizes, loads = [math.prod(shape) for shape in shapes], [0] * size
     parts = [[(0, 0, False)] * len(shapes) for _ in range(size)]
     for i in sorted(range(len(shapes)), key=lambda i: -sizes[i]):

@@ -225,7 +225,7 @@ class Update:
         return flag
 
     def check_assigned(self, variables, before):
-        """Raise an error if a rule in ops has assigned to what is not its to change."""
+        """Raise an error if a rule in ops has assigned to a variable without an owner."""
 
     def memory_of_gradients(self, rule, reduction):
         """Return for each gradient an array that a step uses without a copy, or None."""

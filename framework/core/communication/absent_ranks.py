@@ -101,7 +101,7 @@ def _read(path):
 
 
 def _is_first(launcher):
-    """Return whether no other rank of this host has reported the end of the job."""
+    """Claim the report of the end of the job; return False if another rank has it."""
     claim = socket.socket(socket.AF_UNIX)
     try:
         claim.bind(f"\0tapewright-{launcher}")

@@ -133,7 +133,7 @@ def _chunks(flat, bounds):
 
 
 def _is_near(flat):
-    """Return whether MPI can count the bytes up to any place in an array."""
+    """Check that MPI can address each byte of an array by a 32-bit offset."""
     return flat.nbytes <= FARTHEST
 
 

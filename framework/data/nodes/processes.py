@@ -380,7 +380,7 @@ def _broken(who, process):
 
 
 def is_broken(error):
-    """Return whether an error tells of the end of a worker process."""
+    """Return True for the error of a worker process that has ended."""
     from concurrent.futures import BrokenExecutor  # 5 ms that few programs need
 
     return isinstance(error, BrokenExecutor)
