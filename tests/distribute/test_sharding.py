@@ -61,6 +61,15 @@ calls.clear()
 step(x)
 print(rank, "eager:", *calls, sep=", ")
 tw.distribute.check_variables(variables)
+start, ends = [v.numpy() for v in variables], []
+for run_step in (step, tw.function(step)):
+    for v, value in zip(variables, start):
+        v.assign(value)
+    optimizer = tw.distribute.shard_optimizer(tw.optimizers.SGD(0.5))
+    run_step(x)
+    ends.append([v.numpy() for v in variables])
+for a, b in zip(*ends):
+    np.testing.assert_allclose(a, b, 1e-5, 1e-6)
 """
     first, *lines = [
         line for line in lines_of(run_ranks, 2, LOOP + script) if ", " in line
