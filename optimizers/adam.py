@@ -362,4 +362,4 @@ def bias_correction(beta, step, real):
     As in Keras, the power is rounded to the variable's dtype: for ``beta_2`` the
     results in float32 and float64 differ by 1e-5.
     """
-    return 1 - real(float(real(beta)) ** step).item()
+    return 1 - float(real(float(real(beta)) ** step))
