@@ -8,6 +8,7 @@ import importlib
 import importlib.util
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ __all__ = [
     "UNSET",
     "Worker",
     "arguments",
+    "ask_all",
     "inherited",
     "save",
     "serve",
@@ -80,26 +82,55 @@ class Worker:
         )
         if realtime:  # inherited by the threads that it starts
             os.sched_setscheduler(self.process.pid, os.SCHED_RR, os.sched_param(1))
-        self._answer()  # the import is complete
+        self.imported = False
 
     def ask(self, **request):
         """Return the answer of `serve` to a request.
 
         Raises:
-            RuntimeError: If the implementation raises an error.
+            RuntimeError: If the implementation raises an error, or its process ends.
         """
+        self.send(**request)
+        return self.answer()
+
+    def send(self, **request):
+        """Send a request to `serve`, which starts to work on it."""
+        self.wait_for_import()
         self.process.send_signal(signal.SIGCONT)
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
-        answer = self._answer()
+
+    def answer(self, seconds=None):
+        """Wait for the answer to the last request, and stop the process.
+
+        Args:
+            seconds: Longest time to wait, after which the process is ended.
+
+        Raises:
+            RuntimeError: If the implementation raises an error or does not answer in time,
+                or if its process ends.
+        """
+        if not select.select([self.process.stdout], [], [], seconds)[0]:
+            self.end()
+            raise RuntimeError(f"{self.name}: no answer within {seconds:.0f} s")
+        answer = self._read()
         if "error" in answer:
             raise RuntimeError(f"{self.name}: {answer['error']}")
         return answer
 
-    def _answer(self):
+    def wait_for_import(self):
+        """Wait until the process has imported its package; then it is stopped."""
+        if not self.imported:
+            try:
+                self._read()
+            except RuntimeError as error:
+                raise SystemExit(str(error)) from None
+            self.imported = True
+
+    def _read(self):
         line = self.process.stdout.readline()
         if not line:
-            raise SystemExit(f"{self.name} ended: see its message above")
+            raise RuntimeError(f"{self.name} ended: see its message above")
         self.process.send_signal(signal.SIGSTOP)
         return json.loads(line)
 
@@ -115,6 +146,8 @@ def working(names, realtime=False, **environment):
     try:
         for name in names:
             workers.append(Worker(name, realtime, **environment))
+        for worker in workers:
+            worker.wait_for_import()
         yield workers
     finally:
         for worker in workers:
@@ -131,6 +164,30 @@ def take_turns(workers, rounds, seconds, between=lambda: None):
         for worker in workers[at:] + workers[:at]:
             between()
             worker.times += worker.ask(seconds=seconds)["times"]
+
+
+def ask_all(workers, seconds=None, **request):
+    """Send a request to workers that work on it at the same time.
+
+    Args:
+        workers: Workers.
+        seconds: Longest time to wait for all of them.
+        **request: Request; see `serve`.
+
+    Returns:
+        Answer of each worker, in order; ``{"error": message}`` if it failed.
+    """
+    deadline = None if seconds is None else time.monotonic() + seconds
+    for worker in workers:
+        worker.send(**request)
+    answers = []
+    for worker in workers:
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        try:
+            answers.append(worker.answer(left))
+        except RuntimeError as error:
+            answers.append({"error": str(error)})
+    return answers
 
 
 def serve(make, name, checked=4):
