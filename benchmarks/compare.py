@@ -39,7 +39,7 @@ from turns import (
 )
 from works import CHECKED, FILES
 
-__all__ = ["make", "measure", "serve_works", "show_failures"]
+__all__ = ["make", "measure", "serve_works", "show_failures", "timed"]
 
 LABELS = {
     "native": "tapewright, traced",
@@ -127,12 +127,18 @@ def measure(names, work, options, device="CPU", tf32=False, **environment):
         working(names, options.realtime, **environment) as workers,
     ):
         request = [work, options.dry_run, device, tf32, folder]
-        found = {worker.name: _asked(worker, request) for worker in workers}
-        ready = [w for w in workers if "error" not in found[w.name]]
-        between = os.sync if work in FILES else (lambda: None)
-        take_turns(ready, options.rounds, options.seconds, between)
-        for worker in ready:
-            found[worker.name] |= _figures(worker, found[worker.name])
+        made = [_asked(worker, request) for worker in workers]
+        return timed(work, workers, made, options, tf32)
+
+
+def timed(work, workers, made, options, tf32=False):
+    """Measure a workload that workers have made, and return the results of `measure`."""
+    found = {worker.name: answer for worker, answer in zip(workers, made)}
+    ready = [w for w in workers if "error" not in found[w.name]]
+    between = os.sync if work in FILES else (lambda: None)
+    take_turns(ready, options.rounds, options.seconds, between)
+    for worker in ready:
+        found[worker.name] |= _figures(worker, found[worker.name])
     _compare_numbers(work, found, 0.05 if tf32 else 2e-3)
     return found
 

@@ -11,6 +11,9 @@ and the ratio of traced tapewright to each peer. After each turn of steps it wai
 once. Products are float32; with ``--tf32``, all of them may use TensorFloat-32. Peers that are
 not installed are skipped.
 
+``--together N`` lets the implementations of N workloads compile at the same time, before they
+are measured one by one; this saves minutes on a machine with many cores.
+
 Without a GPU, it prints a message and exits with code 3. ``--dry-run`` runs the same code on
 the CPU; its times are meaningless.
 """
@@ -19,10 +22,11 @@ import argparse
 import os
 import platform
 import sys
+import tempfile
 
-from compare import measure, serve_works, show_failures
+from compare import serve_works, show_failures, timed
 from machine import versions
-from turns import PACKAGES, arguments, save, some_of
+from turns import PACKAGES, answers, arguments, save, some_of, working
 from works import STEPS
 
 __all__ = ["NO_GPU"]
@@ -31,6 +35,7 @@ NO_GPU = 3  # exit code
 IMPLEMENTATIONS = ["tapewright", "tapewright_eager", "torch", "torch_compile", "jax"]
 PACKAGES |= dict.fromkeys(IMPLEMENTATIONS[:2], "tapewright")
 ENVIRONMENT = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+LONGEST = 150  # seconds for one implementation to compile
 
 
 def head(names):
@@ -42,7 +47,7 @@ def head(names):
 
 
 def table_row(work, found):
-    """Return a line of the table, for the results of `measure`."""
+    """Return a line of the table, for the results of a workload."""
     first, *others = times = [row.get("ms") for row in found.values()]
     cells = [f"{t:.4g}" if t else "fails" for t in times]
     cells += [f"{first / each:.2f}" if first and each else "" for each in others]
@@ -79,11 +84,40 @@ def machine(dry_run):
     return lines
 
 
+def measure(works, options):
+    """Compile workloads at the same time, then yield ``(work, results)`` one by one."""
+    names, device = options.peers, "CPU" if options.dry_run else "GPU"
+    environment = ENVIRONMENT
+    if len(works) > 1:  # torch would start a process per core for each implementation
+        environment |= {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        working(names * len(works), options.realtime, **environment) as workers,
+    ):
+        count = len(names)
+        groups = [workers[i * count : (i + 1) * count] for i in range(len(works))]
+        for work, group in zip(works, groups):
+            for worker in group:
+                request = [work, options.dry_run, device, options.tf32, folder]
+                worker.send(make=request)
+        made = answers(workers, LONGEST)
+        for i, (work, group) in enumerate(zip(works, groups)):
+            try:
+                yield work, timed(work, group, made[i * count :], options, options.tf32)
+            except RuntimeError as error:  # a process ended
+                yield work, {names[0]: {"error": str(error)}}
+            for worker in group:
+                worker.end()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--works", default=",".join(STEPS), help="workloads to run")
     parser.add_argument("--tf32", action="store_true", help="allow TF32 in products")
     parser.add_argument("--dry-run", action="store_true", help="tiny sizes, on the CPU")
+    parser.add_argument(
+        "--together", type=int, default=1, help="workloads to compile at once"
+    )
     options = arguments(parser, IMPLEMENTATIONS, rounds=5, seconds=0.5)
     works = some_of(parser, "--works", options.works, STEPS)
     if options.dry_run:
@@ -98,13 +132,11 @@ def main():
         print(f"{name}: {value}")
     print(f"\n{head(options.peers)}", flush=True)
     results = {"machine": lines}
-    for work in works:
-        device = "CPU" if options.dry_run else "GPU"
-        results[work] = measure(
-            options.peers, work, options, device, options.tf32, **ENVIRONMENT
-        )
-        print(table_row(work, results[work]), flush=True)
-        save(results, options.json)
+    for i in range(0, len(works), options.together):
+        for work, found in measure(works[i : i + options.together], options):
+            results[work] = found
+            print(table_row(work, found), flush=True)
+            save(results, options.json)
     del results["machine"]
     return show_failures(results)
 

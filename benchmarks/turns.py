@@ -19,6 +19,7 @@ __all__ = [
     "PACKAGES",
     "UNSET",
     "Worker",
+    "answers",
     "arguments",
     "ask_all",
     "inherited",
@@ -177,17 +178,22 @@ def ask_all(workers, seconds=None, **request):
     Returns:
         Answer of each worker, in order; ``{"error": message}`` if it failed.
     """
-    deadline = None if seconds is None else time.monotonic() + seconds
     for worker in workers:
         worker.send(**request)
-    answers = []
+    return answers(workers, seconds)
+
+
+def answers(workers, seconds=None):
+    """Return the answers to requests that were sent, as `ask_all` does."""
+    deadline = None if seconds is None else time.monotonic() + seconds
+    found = []
     for worker in workers:
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
         try:
-            answers.append(worker.answer(left))
+            found.append(worker.answer(left))
         except RuntimeError as error:
-            answers.append({"error": str(error)})
-    return answers
+            found.append({"error": str(error)})
+    return found
 
 
 def serve(make, name, checked=4):

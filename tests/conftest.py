@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 
 from tapewright import random
-from tapewright.compiler.targets.cuda.products import cublaslt
 from tapewright.compiler.targets.native.jit import engine
 from tapewright.core import interpreters
 from tapewright.core.hardware import devices, parallel
@@ -133,15 +132,9 @@ def strict(request):
     if request.config.getoption("--device") == "cupy":
         pytest.skip("a test of the stand-in, whose products would take GPU addresses")
     pytest.importorskip("cupy", reason="the stand-in reads CuPy's names and signatures")
-    from .stand_in import arrays, driver
-    from .stand_in.cublaslt import CublasLt
+    from .stand_in.arrays import registered
 
-    devices.register_array_module(arrays.Array, arrays.xp, arrays.to_numpy)
-    products = CublasLt(
-        run=lambda stream, work: driver.submit(stream, ("product",), work)
-    )
-    cublaslt.provide(lambda: products, lambda: 0)
-    return arrays.xp
+    return registered()
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,8 @@ from tapewright.nest import flatten
 
 from ..rounding import assert_as_eager
 
+pytestmark = pytest.mark.gpu_first
+
 SEED = [3, 4]
 
 

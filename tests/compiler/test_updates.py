@@ -11,6 +11,8 @@ import tapewright as tw
 
 from ..rounding import without_overflow
 
+pytestmark = pytest.mark.gpu_first
+
 RULES = {
     "sgd": lambda: tw.optimizers.SGD(0.1),
     "momentum": lambda: tw.optimizers.SGD(0.1, momentum=0.9),

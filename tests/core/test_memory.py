@@ -12,6 +12,8 @@ from tapewright.core.hardware import devices
 
 from ..memory import grown
 
+pytestmark = pytest.mark.gpu_first
+
 WIDTH = 50
 
 

@@ -9,6 +9,8 @@ import tapewright as tw
 from tapewright.core.hardware import devices
 from tapewright.core.text import as_text, to_bytes, to_text
 
+pytestmark = pytest.mark.gpu_first
+
 BYTES = [b"a\0", b"\0\0", b"\xff\xfe", "é".encode(), b"", b"x" * 1000]
 
 

@@ -9,6 +9,8 @@ import pytest
 import tapewright as tw
 from tapewright.core.hardware import devices
 
+pytestmark = pytest.mark.gpu_first
+
 HALVES = (tw.float16, tw.bfloat16)
 REFUSED = "half precision|float32 or float64"
 # Of gradients, and of functions of several ops: a few roundings, of 11 or 8 bits.

@@ -15,6 +15,8 @@ from tapewright.optimizers.base import arithmetic, flat_buffers
 
 from ..rounding import assert_as_eager
 
+pytestmark = pytest.mark.gpu_first
+
 REFERENCE = pathlib.Path(__file__).parent / "reference"
 FILES = "keras.npz", "more.npz", "own.npz", "jax.npz"
 KERAS = {k: v for name in FILES for k, v in np.load(REFERENCE / name).items()}

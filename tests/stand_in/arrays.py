@@ -26,7 +26,7 @@ from tapewright.core.settings.ufunc_settings import ignoring_float_errors
 
 from .held_array import Array, arrays_in, to_numpy, unwrap, wrap
 
-__all__ = ["Array", "signature_of", "to_numpy", "xp"]
+__all__ = ["Array", "registered", "signature_of", "to_numpy", "xp"]
 
 # The dtypes of the functions that add and compare where indices meet, by the messages of
 # CuPy's `_scatter_op`.
@@ -325,6 +325,22 @@ class MemoryPool:
 
 def _driver():
     return importlib.import_module(".driver", __package__)
+
+
+def registered():
+    """Register the stand-in, with its products, and return it."""
+    from tapewright.compiler.targets.cuda.products import cublaslt
+    from tapewright.core.hardware import devices
+
+    from .cublaslt import CublasLt
+
+    def submit(stream, work):
+        _driver().submit(stream, ("product",), work)
+
+    devices.register_array_module(Array, xp, to_numpy)
+    products = CublasLt(run=submit)
+    cublaslt.provide(lambda: products, lambda: 0)
+    return xp
 
 
 COMPUTED = {

@@ -13,6 +13,8 @@ from tapewright.core.shapes.symbolic_dim import NeedsSize
 
 from ...rounding import assert_as_eager
 
+pytestmark = pytest.mark.gpu_first
+
 Spec = tw.TensorSpec
 RNG = np.random.default_rng(0)
 

@@ -18,6 +18,7 @@ import numpy as np
 
 import tapewright as tw
 from tapewright.compiler.control_flow.effects import host_effect
+from tapewright.core.hardware.devices import to_numpy
 
 from .programs import Call
 
@@ -64,7 +65,7 @@ def shown_in(log):
     """An effect that notes a value in the log."""
 
     def show(x):
-        host_effect("print", lambda array: log.append(np.array(array)), [x])
+        host_effect("print", lambda array: log.append(to_numpy(array).copy()), [x])
 
     return show
 

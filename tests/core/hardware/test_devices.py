@@ -12,6 +12,8 @@ from tapewright.errors import ResourceExhaustedError
 
 from ...stand_in.gpu import MIB, OutOfMemoryError, install
 
+pytestmark = pytest.mark.gpu_first
+
 
 def test_arrays_and_numpy_scalars_belong_to_numpy():
     for value in (np.ones(2), np.float32(1.0), 1.0, 2):

@@ -15,6 +15,8 @@ from tapewright.storage.writer import writing
 
 from ... import machine_code
 
+pytestmark = pytest.mark.gpu_first
+
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(5, 3)).astype(np.float32)
 Y = RNG.normal(size=(5, 2)).astype(np.float32)

@@ -9,6 +9,8 @@ from tapewright.test import check_gradients
 
 from ...rounding import assert_as_eager
 
+pytestmark = pytest.mark.gpu_first
+
 
 def test_a_sequence_with_too_few_steps_has_a_large_loss_and_a_finite_gradient():
     p = tw.Variable(np.zeros((1, 2, 3), np.float32))

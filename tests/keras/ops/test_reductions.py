@@ -10,6 +10,8 @@ from tapewright.keras import ops
 
 from ...rounding import same_calls
 
+pytestmark = pytest.mark.gpu_first
+
 INF, NAN = np.inf, np.nan
 
 

@@ -9,6 +9,8 @@ import tapewright as tw
 from tapewright.core.hardware.devices import current_module
 from tapewright.keras.models import load_model
 
+pytestmark = pytest.mark.gpu_first
+
 X = np.random.default_rng(0).normal(size=(100, 20)).astype("f4")
 
 

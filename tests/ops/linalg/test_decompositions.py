@@ -11,6 +11,8 @@ import pytest
 import tapewright as tw
 from tapewright.test import case, check_gradients, check_op, floats
 
+pytestmark = pytest.mark.gpu_first
+
 BASE = np.array([[2.0, 0.3, -0.5], [0.4, 1.7, 0.2], [-0.1, 0.6, 2.9]])
 COMPLEX = BASE + 0.4j * BASE[::-1]
 POSITIVE = BASE @ BASE.T

@@ -7,6 +7,8 @@ import tapewright as tw
 from tapewright.core.hardware import blas
 from tapewright.test import case, check_op, complexes, floats
 
+pytestmark = pytest.mark.gpu_first
+
 REGULAR = np.array([[2.0, 0.3, -0.5], [0.4, 1.7, 0.2], [-0.1, 0.6, 2.4]])
 TWO = np.stack([REGULAR, REGULAR.T + 0.1])
 COMPLEX = REGULAR + 0.4j * REGULAR[::-1]

@@ -14,6 +14,8 @@ from tapewright.test import (
     floats,
 )
 
+pytestmark = pytest.mark.gpu_first
+
 BASE = np.array([[2.0, 0.3, -0.5], [0.4, 1.7, 0.2], [-0.1, 0.6, 2.9]])
 TWO = np.stack([BASE, BASE[::-1]])
 COMPLEX = BASE + 0.4j * BASE[::-1]

@@ -14,6 +14,8 @@ from tapewright.test import (
     integers,
 )
 
+pytestmark = pytest.mark.gpu_first
+
 REDUCTIONS = [
     ("reduce_sum", np.sum), ("reduce_mean", np.mean), ("reduce_max", np.max),
     ("reduce_min", np.min), ("reduce_prod", np.prod),

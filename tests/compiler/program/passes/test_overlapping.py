@@ -26,6 +26,8 @@ from tapewright.core.settings import config
 from tapewright.ops import collective
 from tapewright.ops.collective import all_reduce
 
+pytestmark = pytest.mark.gpu_first
+
 RNG = np.random.default_rng(0)
 COLLECTIVES = (AllReduce, StartAllReduce, WaitAllReduce)
 

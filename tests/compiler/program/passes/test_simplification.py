@@ -14,6 +14,8 @@ from tapewright.compiler.targets.numpy.target import TARGET
 from ....rounding import assert_as_eager
 from ...changed_passes import change_passes
 
+pytestmark = pytest.mark.gpu_first
+
 
 def program_of(function, *args):
     graph = tw.function(function).get_concrete_function(*args).graph
