@@ -99,7 +99,9 @@ def stages(options, folder):
 
     def tests(name, seconds, *runs, **further):
         commands = [
-            ["env", f"TAPEWRIGHT_TARGET={run[0]}", *pytest, *run[1:]] for run in runs
+            ["env", f"TAPEWRIGHT_TARGET={target}", *pytest, *arguments]
+            for target, *arguments in runs
+            if target == "numpy" or not options.dry_run  # gcc takes long for graphs
         ]
         further |= {"OUTCOMES": str(log_of(folder, name))}
         return Stage(name, seconds * share, commands, tests_summary, False, further)
@@ -240,8 +242,9 @@ def tests_summary(log):
 
 def table_summary(log):
     """Return the number of rows and failures in a log of `gpu.py` or `threads.py`."""
-    failures = re.findall(r"^FAILS: .*|.*\bfails\b.*", log, re.M)
-    return f"{len(table_lines(log)) - 2} rows, {len(failures)} with failures"
+    rows = table_lines(log)[2:]
+    failures = [row for row in rows if "fails" in row]
+    return f"{len(rows)} rows, {len(failures)} with failures"
 
 
 def table_lines(log):
@@ -251,7 +254,7 @@ def table_lines(log):
 def fuzz_summary(log):
     """Return the number of programs and of failures in a log of `fuzz.py`."""
     found = re.findall(r"^seed \d+, (\d+) programs, (\d+) failed", log, re.M)
-    programs, failed = [sum(map(int, numbers)) for numbers in zip(*found)] or (0, 0)
+    programs, failed = [sum([int(pair[i]) for pair in found]) for i in (0, 1)]
     return f"{programs} programs, {failed} failed"
 
 

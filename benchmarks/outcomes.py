@@ -28,10 +28,9 @@ def pytest_runtest_logreport(report):
     if "PYTEST_XDIST_WORKER" in os.environ:
         return
     if report.when == "call" or report.outcome != "passed":
-        with open(os.environ["OUTCOMES"], "a") as file:
-            file.write(f"{report.outcome}\t{report.nodeid}\n")
-            if report.failed:
-                file.write(f"{report.longreprtext}\n")
+        details = f"{report.longreprtext}\n" if report.failed else ""
+        with open(os.environ["OUTCOMES"], "a") as file:  # pytest may print to it, too
+            file.write(f"\n{report.outcome}\t{report.nodeid}\n{details}")
 
 
 def read(text):

@@ -234,6 +234,42 @@ def test_the_host_looks_once_at_the_gradients_of_an_eager_step(gpu):
 # ------------------------------------------------------------------------------ draws
 
 
+RULES = {
+    "SGD": lambda: optimizers.SGD(0.1),
+    "Adam": lambda: optimizers.Adam(0.1),
+    "Lion": lambda: optimizers.Lion(0.1),  # reads gradients after it changes variables
+}
+
+
+@pytest.mark.parametrize("gradients", ["own", "swapped", "transposed"])
+@pytest.mark.parametrize("rule", RULES)
+def test_gradients_may_be_the_variables_that_an_update_overwrites(rule, gradients, gpu):
+    """As of ``reduce_sum(a * b)``, whose gradients are the variables b and a."""
+    values = (
+        np.array([[1.0, 2.0], [3.0, -4.0]], "f"),
+        np.array([[-1, 0.5], [2, 7]], "f"),
+    )
+
+    def trained(traced):
+        a, b = variables = [tw.Variable(v) for v in values]
+        optimizer = RULES[rule]()
+        optimizer.build(variables)
+
+        def step():
+            given = [a, b] if gradients == "own" else [b, a]
+            if gradients == "transposed":
+                given = [tw.transpose(x) for x in given]
+            optimizer.apply_gradients(zip(given, variables))
+
+        step = tw.function(step) if traced else step
+        for _ in range(3):
+            step()
+        return [v.numpy() for v in (*variables, *optimizer.variables)]
+
+    for found, expected in zip(trained(True), trained(False), strict=True):
+        np.testing.assert_allclose(found, expected, 1e-5, 1e-7)
+
+
 def test_numbers_that_the_host_draws_come_before_the_graph(gpu):
     def train():
         @tw.function

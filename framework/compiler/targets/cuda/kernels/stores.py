@@ -9,7 +9,11 @@ import numpy as np
 
 from ....loops.accesses import in_order, layout_of
 from ....program.instructions.array_instructions import Copy, View
-from ....program.instructions.call_instructions import LoadVariable, StoreVariable
+from ....program.instructions.call_instructions import (
+    LoadVariable,
+    StoreVariable,
+    Update,
+)
 from ....program.lowering.array_functions import copy_into
 from ....program.passes.program_rewriter import ProgramRewriter
 from ....program.program import Kind
@@ -71,7 +75,10 @@ def start_in_memory(buffer):
 
 
 def copy_overwritten(program):
-    """Copy values of variables that are used after an instruction overwrites them."""
+    """Copy values of variables that are used after an instruction overwrites them.
+
+    An update also overwrites variables before it has read all its gradients.
+    """
     program.overwrites = True
     rewriter, position = ProgramRewriter(program), {}
     overwritten = {}  # id of a variable -> where it is
@@ -85,10 +92,12 @@ def copy_overwritten(program):
     for instruction, variables in _sharing(program):
         writers = [n for v in variables for n in overwritten.get(v, ())]
         after = min([n for n in writers if n > position[instruction]], default=None)
+        if after is None:
+            continue
+        if isinstance(program.instructions[after], Update):
+            after -= 1
         used = [
-            out
-            for out in instruction.outputs
-            if after is not None and _last_reader(program, out) > after
+            out for out in instruction.outputs if _last_reader(program, out) > after
         ]
         made = [_copy(program, rewriter, out) for out in used]
         rewriter.put(instruction, (instruction, *made))
