@@ -131,6 +131,7 @@ class Worker:
     def _read(self):
         line = self.process.stdout.readline()
         if not line:
+            self.end()
             raise RuntimeError(f"{self.name} ended: see its message above")
         self.process.send_signal(signal.SIGSTOP)
         return json.loads(line)
@@ -277,13 +278,15 @@ def timed(step, seconds):
     return times
 
 
-def arguments(parser, names, rounds, seconds):
+def arguments(parser, names, rounds, seconds, default=None):
     """Parse the command line, with the options that all scripts share.
 
-    In the result, ``peers`` is the list of the installed implementations.
+    In the result, ``peers`` is the list of the installed implementations. Without
+    ``--peers``, they are those of ``default``, or of ``names``.
     """
     add = parser.add_argument
-    add("--peers", default=",".join(names), help="some of " + ", ".join(names))
+    asked = ",".join(default or names)
+    add("--peers", default=asked, help="some of " + ", ".join(names))
     add("--rounds", type=int, default=rounds)
     add("--seconds", type=float, default=seconds, help="length of a turn")
     add("--realtime", action="store_true", help="run with real-time priority (root)")
