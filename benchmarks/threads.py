@@ -4,20 +4,19 @@
     python benchmarks/threads.py --threads 2,16 --rows W1,W4,unet --minutes 2
     python benchmarks/threads.py --read FILE --picture FILE.png     (saved figures)
 
-Rows are workloads of ``compare.py``, models of ``models.py`` and layers of ``layers.py``, of
-ordinary size.
-Each implementation runs in one process for each number of threads. The process starts with
-an affinity of as many cores, on distinct physical cores if there are enough, and with
-``OMP_NUM_THREADS``. PyTorch, tapewright and OpenBLAS read the variable, which has the effect
-of ``torch.set_num_threads`` and ``tw.config.set_threads``; the pool of JAX has one thread for
-each core of the affinity.
+Rows are workloads of ``compare.py``, models of ``models.py``, and layers of ``layers.py`` at
+their ordinary size. Each implementation runs in one process for each number of threads. The
+process starts with an affinity of as many cores, on distinct physical cores if there are
+enough, and with ``OMP_NUM_THREADS``. PyTorch, tapewright and OpenBLAS read the variable, which
+has the effect of ``torch.set_num_threads`` and ``tw.config.set_threads``; the pool of JAX has
+one thread for each core of the affinity. All run on the CPU, also if there is a GPU.
 
-All processes compile a row at the same time. Then they run in turns, and are stopped while
-another one runs. All must compute the same numbers; otherwise their times are marked with
-``!``. A row is printed when it is measured: the median in ms for each number of threads, the
-ratio to the fastest peer, and the speed-up from the fewest to the most threads. The summary
-lists rows whose ratio is larger with the most threads than with two, and rows that become
-slower.
+All processes that compile do so at the same time. Then they run in turns, and are stopped
+while another one runs. All must compute the same numbers; otherwise their times are marked
+with ``!``. A row is printed when it is measured: the median in ms for each number of threads,
+the ratio to the fastest peer, and the speed-up from the fewest to the most threads. The
+summary lists rows whose ratio is larger with the most threads than with two, and rows that
+become slower.
 
 ``--dry-run`` runs the same code with tiny sizes; its times are meaningless. Linux only.
 """
@@ -58,6 +57,8 @@ LAYERS = (
     "gelu",
 )
 ROWS = (*WORKS, *NETWORKS, *LAYERS)  # the most valuable first
+# Rows of `layers` and `models` use the default device.
+ENVIRONMENT = {"CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu"}
 COMPILING, MEASURING = 120, 30  # seconds after which a process is ended
 MARGIN = 1.05  # smaller changes are noise
 
@@ -74,6 +75,13 @@ def make(name, row, tiny):
     return layers.make(name, row, "small" if tiny else "ordinary")
 
 
+def takes(name, row):
+    """Return whether an implementation takes part in a row."""
+    if name == "torch_compile":
+        return row in WORKS
+    return (name, row) != ("jax", "depthwiseconv 3x3")  # seconds for a step
+
+
 # ------------------------------------------------------------------------- processes
 
 
@@ -81,10 +89,11 @@ class Limited(Worker):
     """Worker with one thread for each of ``cores``; `ask` stores errors in ``error``."""
 
     def __init__(self, name, cores, realtime=False):
+        variables = {**ENVIRONMENT, "OMP_NUM_THREADS": str(len(cores))}
         before = os.sched_getaffinity(0)
         os.sched_setaffinity(0, cores)  # inherited by the process
         try:
-            super().__init__(name, realtime, OMP_NUM_THREADS=str(len(cores)))
+            super().__init__(name, realtime, **variables)
         finally:
             os.sched_setaffinity(0, before)
         self.threads, self.error = len(cores), None
@@ -151,9 +160,14 @@ def start(workers, places, realtime):
 def measure(row, workers, counts, options):
     """Return the figures of a row; ``at`` has a row of `tables` per number of threads."""
     begin = time.monotonic()
-    if row not in WORKS:
-        workers = [worker for worker in workers if worker.name != "torch_compile"]
-    answers = ask_all(workers, COMPILING, make=[row, options.dry_run])
+    request = [row, options.dry_run]
+    workers = [worker for worker in workers if takes(worker.name, row)]
+    # Eager torch compiles nothing, and its threads spin while others use their cores.
+    workers = sorted(workers, key=lambda worker: worker.name == "torch")
+    together = [worker for worker in workers if worker.name != "torch"]
+    answers = ask_all(together, COMPILING, make=request)
+    for worker in workers[len(together) :]:
+        answers += ask_all([worker], COMPILING, make=request)
     compiled, numbers = time.monotonic() - begin, {}
     for worker, answer in zip(workers, answers):
         worker.times, worker.error = [], answer.get("error")
@@ -235,7 +249,7 @@ def line(row, names):
 def summary(results):
     """Return median ratios, rows that scale worse than a peer, slower rows and errors."""
     counts, rows = results["threads"], results["rows"]
-    few, most = (counts.index(2) if 2 in counts else 0), len(counts) - 1
+    few, most = (counts.index(2) if 2 in counts[:-1] else 0), len(counts) - 1
     name, lines = ours(results["names"]), []
     for i, n in enumerate(counts):
         ratios = [ratio(row["at"][i], name) for row in rows]
