@@ -113,7 +113,7 @@ class Worker:
         """
         if not select.select([self.process.stdout], [], [], seconds)[0]:
             self.end()
-            raise RuntimeError(f"{self.name}: no answer within {seconds:.0f} s")
+            raise RuntimeError(f"{self.name}: no answer in time")
         answer = self._read()
         if "error" in answer:
             raise RuntimeError(f"{self.name}: {answer['error']}")
