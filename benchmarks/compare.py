@@ -38,6 +38,7 @@ from turns import (
     working,
 )
 from works import CHECKED, FILES
+from works_programs import PROGRAMS
 
 __all__ = ["make", "measure", "serve_works", "show_failures", "timed"]
 
@@ -73,6 +74,10 @@ STEPS = {
     "hessian": "Hessian `[20, 20, 20, 20]`",
     "row": "one row through an MLP 784-128-10",
     "epoch": "an epoch of `fit`, 60,000 rows, batches of 128",
+    "gpt": "Transformer step: 4 blocks of width 256, 16 texts of 128 tokens",
+    "xception": "small Xception step, batch 32 of 48x48x3",
+    "wgan_gp": "WGAN step with gradient penalty, batch 64 of 28x28x1",
+    "pinn": "Burgers' equation step: MLP 2-64-64-64-64-1, 8,192 points",
 }
 # One-time costs: title, workload and figure.
 ONCE = (
@@ -84,7 +89,8 @@ ONCE = (
     ("read 200 MB of weights, ms", "read", "ms"),
 )
 WORKS = (*STEPS, "first", "import", *FILES)
-QUICK = [work for work in WORKS if work not in ("epoch", *FILES)]
+DEFAULT = [work for work in WORKS if work not in PROGRAMS]
+QUICK = [work for work in DEFAULT if work not in ("epoch", *FILES)]
 CACHED = ("native", "torch_compile", "jax")  # can cache code on disk
 IMPORTS = {"jax": "jax.numpy"}  # modules that programs import instead of the package
 
@@ -98,7 +104,8 @@ def make(name, work, tiny, device, tf32, folder):
     library = package.__name__ if package.__name__ in ("torch", "jax") else "tensorflow"
     if device != "CPU":  # no TF32 on the CPU; ours would import CuPy
         _set_precision(package, library, tf32)
-    works = importlib.import_module(f"works_{library}")
+    kind = "works_programs" if work in PROGRAMS else "works"
+    works = importlib.import_module(f"{kind}_{library}")
     return works.make(name, work, tiny, device, folder)
 
 
@@ -376,7 +383,7 @@ def main():
     add("--read", metavar="FILE", help="show figures saved with --json")
     add("--picture", metavar="FILE", help="draw the ratios (matplotlib)")
     options = arguments(parser, list(LABELS), rounds=7, seconds=0.25)
-    works = QUICK if options.quick else WORKS
+    works = QUICK if options.quick else DEFAULT
     if options.works:
         works = some_of(parser, "--works", options.works, WORKS)
     if options.quick:

@@ -1,6 +1,6 @@
-"""Compare steps on a GPU with PyTorch and JAX; `works` lists them.
+"""Compare steps on a GPU with PyTorch and JAX; `works` and `works_programs` list them.
 
-    python benchmarks/gpu.py                        (eight workloads, five minutes)
+    python benchmarks/gpu.py                        (twelve workloads, ten minutes)
     python benchmarks/gpu.py --works W1,epoch --peers tapewright,torch --rounds 3
     python benchmarks/gpu.py --dry-run              (tiny sizes on the CPU, a minute)
 
@@ -28,9 +28,11 @@ from compare import serve_works, show_failures, timed
 from machine import versions
 from turns import PACKAGES, answers, arguments, save, some_of, working
 from works import STEPS
+from works_programs import PROGRAMS
 
 __all__ = ["NO_GPU"]
 
+WORKS = (*STEPS, *PROGRAMS)
 NO_GPU = 3  # exit code
 IMPLEMENTATIONS = ["tapewright", "tapewright_eager", "torch", "torch_compile", "jax"]
 PACKAGES |= dict.fromkeys(IMPLEMENTATIONS[:2], "tapewright")
@@ -112,14 +114,14 @@ def measure(works, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--works", default=",".join(STEPS), help="workloads to run")
+    parser.add_argument("--works", default=",".join(WORKS), help="workloads to run")
     parser.add_argument("--tf32", action="store_true", help="allow TF32 in products")
     parser.add_argument("--dry-run", action="store_true", help="tiny sizes, on the CPU")
     parser.add_argument(
         "--together", type=int, default=1, help="workloads to compile at once"
     )
     options = arguments(parser, IMPLEMENTATIONS, rounds=5, seconds=0.5)
-    works = some_of(parser, "--works", options.works, STEPS)
+    works = some_of(parser, "--works", options.works, WORKS)
     if options.dry_run:
         options.rounds, options.seconds = 1, 0.01
     reason = None if options.dry_run else why_no_gpu()

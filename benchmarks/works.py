@@ -1,5 +1,7 @@
 """Workloads of `compare.py` and `gpu.py`: arrays, the same for every library.
 
+`works_programs` has larger workloads, as users write them.
+
 | workload | one step |
 | --- | --- |
 | ops | 1,000 ops: 250 times ``x = tanh(1.01 x + 0.01) - 0.02`` on 4 numbers |
@@ -31,6 +33,7 @@ __all__ = [
     "BETA_2",
     "CHAIN",
     "CHECKED",
+    "CLASSES",
     "DERIVATIVES",
     "EPSILON",
     "FILES",
@@ -39,6 +42,7 @@ __all__ = [
     "STEPS",
     "arrays",
     "batch_of",
+    "glorot",
     "sums",
     "weights_of",
 ]
@@ -93,7 +97,7 @@ def arrays(work, tiny):
     )
     found = {}
     for i, pair in enumerate(zip(sizes, sizes[1:], strict=False), 1):
-        found[f"w{i}"] = _glorot(rng, *pair)
+        found[f"w{i}"] = glorot(rng, *pair)
         normalized = work == "W4" and i < 3
         if normalized:
             found[f"gamma{i}"] = np.ones(pair[1], "f4")
@@ -123,13 +127,20 @@ def sums(arrays):
     return np.ravel(tables.sums(arrays)).tolist()
 
 
+def glorot(rng, *shape):
+    """Return a random kernel, uniform within the limits of Glorot and Bengio."""
+    field = int(np.prod(shape[:-2]))
+    limit = np.sqrt(6 / (field * (shape[-2] + shape[-1])))
+    return rng.uniform(-limit, limit, shape).astype("f4")
+
+
 def _derivative(rng, batch, inputs, units=None, outputs=None):
     x = rng.standard_normal((batch, inputs), "f4")
     if units is None:
-        return {"x": x, "k": _glorot(rng, inputs, inputs)}
+        return {"x": x, "k": glorot(rng, inputs, inputs)}
     found = {"x": x}
     for i, pair in enumerate([(inputs, units), (units, outputs)], 1):
-        found[f"w{i}"] = _glorot(rng, *pair)
+        found[f"w{i}"] = glorot(rng, *pair)
         found[f"b{i}"] = 0.1 * rng.standard_normal(pair[1], "f4")
     return found
 
@@ -138,7 +149,7 @@ def _gan(rng, batch, inputs, units):
     found = {}
     for part, sizes in ("g", (NOISE, units, inputs)), ("d", (inputs, units, 1)):
         for i in (0, 1):
-            found[f"{part}w{i + 1}"] = _glorot(rng, sizes[i], sizes[i + 1])
+            found[f"{part}w{i + 1}"] = glorot(rng, sizes[i], sizes[i + 1])
             found[f"{part}b{i + 1}"] = np.zeros(sizes[i + 1], "f4")
     found["z"] = rng.standard_normal((batch, NOISE), "f4")
     found["x"] = rng.random((batch, inputs), "f4") * 2 - 1
@@ -148,21 +159,15 @@ def _gan(rng, batch, inputs, units):
 def _convnet(rng, batch, side, channels):
     left = ((side - 2) // 2 - 2) // 2
     return {
-        "k1": _glorot(rng, 3, 3, 1, channels),
+        "k1": glorot(rng, 3, 3, 1, channels),
         "c1": np.zeros(channels, "f4"),
-        "k2": _glorot(rng, 3, 3, channels, 2 * channels),
+        "k2": glorot(rng, 3, 3, channels, 2 * channels),
         "c2": np.zeros(2 * channels, "f4"),
-        "w3": _glorot(rng, left * left * 2 * channels, CLASSES),
+        "w3": glorot(rng, left * left * 2 * channels, CLASSES),
         "b3": np.zeros(CLASSES, "f4"),
         "x": rng.random((batch, side, side, 1), "f4"),
         "y": _one_hot(rng, batch),
     }
-
-
-def _glorot(rng, *shape):
-    field = int(np.prod(shape[:-2]))
-    limit = np.sqrt(6 / (field * (shape[-2] + shape[-1])))
-    return rng.uniform(-limit, limit, shape).astype("f4")
 
 
 def _one_hot(rng, count):

@@ -82,16 +82,19 @@ def _trained(work, weights):
             pairs = zip(weights, gradients, strict=True)
             return ([w - RATES[work] * g for w, g in pairs], m, v, t, moving), loss
         t = t + 1
-        rate = RATES[work] * jnp.sqrt(1 - BETA_2**t) / (1 - BETA_1**t)
-        m = [BETA_1 * a + (1 - BETA_1) * g for a, g in zip(m, gradients, strict=True)]
-        v = [
-            BETA_2 * a + (1 - BETA_2) * g * g for a, g in zip(v, gradients, strict=True)
-        ]
-        triples = zip(weights, m, v, strict=True)
-        weights = [w - rate * a / (jnp.sqrt(b) + EPSILON) for w, a, b in triples]
+        weights, m, v = _adam(weights, m, v, gradients, t, RATES[work])
         return (weights, m, v, t, moving), loss
 
     return jax.jit(train, donate_argnums=0), state
+
+
+def _adam(weights, m, v, gradients, t, rate, beta_1=BETA_1):
+    """Return the weights and the moments after step ``t``."""
+    rate = rate * jnp.sqrt(1 - BETA_2**t) / (1 - beta_1**t)
+    m = [beta_1 * a + (1 - beta_1) * g for a, g in zip(m, gradients, strict=True)]
+    v = [BETA_2 * a + (1 - BETA_2) * g * g for a, g in zip(v, gradients, strict=True)]
+    triples = zip(weights, m, v, strict=True)
+    return [w - rate * a / (jnp.sqrt(b) + EPSILON) for w, a, b in triples], m, v
 
 
 def _dense(x, w1, b1, w2, b2):

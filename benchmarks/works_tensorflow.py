@@ -20,18 +20,15 @@ from works import (
     weights_of,
 )
 
-__all__ = ["make"]
+__all__ = ["load", "make"]
 
 _STACK = ExitStack()  # keeps the device until the process ends
-tf = None  # the package; the first call of `make` sets it
+tf = None  # the package; `load` sets it
 
 
 def make(name, work, tiny, device, folder):
     """Return ``(step, numbers)`` of a workload; a GPU remains the current device."""
-    global tf
-    tf = importlib.import_module(PACKAGES[name])
-    if device != "CPU":
-        _STACK.enter_context(tf.device(device))
+    load(name, device)
     data = arrays(work, tiny)
     if work.startswith("epoch"):
         return _epoch(name, data, 8 if work.endswith("8") else 1, batch_of(tiny))
@@ -47,6 +44,15 @@ def make(name, work, tiny, device, folder):
     if work == "row":
         return _row(trace, variables, given)
     return _train(trace, work, variables, given)
+
+
+def load(name, device):
+    """Return the package of an implementation; a GPU becomes the current device."""
+    global tf
+    tf = importlib.import_module(PACKAGES[name])
+    if device != "CPU":
+        _STACK.enter_context(tf.device(device))
+    return tf
 
 
 def _tracer(name):

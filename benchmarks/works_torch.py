@@ -134,13 +134,8 @@ class _Eager:
 
     def __call__(self, c):
         loss, gradients = self.gradients(c | {"moving": self.moving})
-        for p, g in zip(self.p, gradients, strict=True):
-            p.grad = g.contiguous()  # fused optimizers need this layout
         self.count += 1
-        if self.work != "W3":  # torch adds epsilon after the bias correction
-            corrected = EPSILON / (1 - BETA_2**self.count) ** 0.5
-            self.optimizer.param_groups[0]["eps"] = corrected
-        self.optimizer.step()
+        _fused_step(self.optimizer, self.p, gradients, self.count)
         return loss.detach()
 
     def reset(self):
@@ -203,15 +198,7 @@ class _Compiled:
             return loss
         if self.work == "W1":
             gradients = _clipped(gradients)
-        gradients = list(gradients)
-        torch._foreach_lerp_(m, gradients, 1 - BETA_1)
-        torch._foreach_mul_(v, BETA_2)
-        torch._foreach_addcmul_(v, gradients, gradients, 1 - BETA_2)
-        roots = torch._foreach_sqrt(v)
-        torch._foreach_add_(roots, EPSILON)
-        updates = torch._foreach_div(m, roots)
-        torch._foreach_mul_(updates, rate)
-        torch._foreach_sub_(p, updates)
+        _adam(p, m, v, list(gradients), rate)
         return loss
 
     def gradients(self, p, c):
@@ -231,6 +218,30 @@ class _Compiled:
         return total / len(c["x"]) + PENALTIES["W3"] * penalty
 
     numbers = _Eager.numbers
+
+
+def _fused_step(optimizer, p, gradients, count):
+    """Update parameters by one of torch's fused optimizers, Adam as in Keras."""
+    for each, g in zip(p, gradients, strict=True):
+        each.grad = g.contiguous()  # fused optimizers need this layout
+    if isinstance(
+        optimizer, torch.optim.Adam
+    ):  # adds epsilon after the bias correction
+        corrected = EPSILON / (1 - BETA_2**count) ** 0.5
+        optimizer.param_groups[0]["eps"] = corrected
+    optimizer.step()
+
+
+def _adam(p, m, v, gradients, rate, beta_1=BETA_1):
+    """Update parameters and moments in place, at a rate with the bias correction."""
+    torch._foreach_lerp_(m, gradients, 1 - beta_1)
+    torch._foreach_mul_(v, BETA_2)
+    torch._foreach_addcmul_(v, gradients, gradients, 1 - BETA_2)
+    roots = torch._foreach_sqrt(v)
+    torch._foreach_add_(roots, EPSILON)
+    updates = torch._foreach_div(m, roots)
+    torch._foreach_mul_(updates, rate)
+    torch._foreach_sub_(p, updates)
 
 
 @torch.no_grad()
