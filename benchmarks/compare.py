@@ -3,6 +3,7 @@
     python benchmarks/compare.py --picture compare.png          (half an hour)
     python benchmarks/compare.py --quick                        (no epochs, no files)
     python benchmarks/compare.py --works W1,hessian --peers native,jax --rounds 3
+    python benchmarks/compare.py --works gpt,xception    (rows of `works_programs`)
     python benchmarks/compare.py --read compare.json --picture compare.png
 
 Each implementation runs in its own process, which is stopped while another one runs. All
