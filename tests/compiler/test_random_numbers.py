@@ -74,7 +74,10 @@ def test_numbers_differ_from_call_to_call_and_none_is_traced_in():
     assert traced.experimental_get_tracing_count() == 1
 
 
-def test_a_generator_is_taken_back_and_forward_inside_of_a_trace():
+def test_a_generator_is_taken_back_and_forward_inside_of_a_trace(device):
+    if device != "cpu" and tw.config.target() == "numpy":
+        pytest.skip("op by op, the state on the host and delta on the GPU do not meet")
+
     def draws(generator, delta):
         first = generator.normal((2,))
         generator.skip(3)
