@@ -167,6 +167,11 @@ def _take_along_axis(a, indices, axis):
     return np.take_along_axis(a, indices % size if size else indices, axis)
 
 
+def _power(x, y):
+    """CUDA's ``pow``; for a single exponent of 0.5, NumPy takes the square root."""
+    return np.power(x, np.array(np.broadcast_to(y, np.broadcast(x, y).shape)))
+
+
 class Ufunc:
     """A ufunc of CuPy's: CuPy chooses the loop, NumPy computes."""
 
@@ -174,6 +179,8 @@ class Ufunc:
         self.__name__, self.real, self.compute = name, real, getattr(np, name)
         self.nin, self.nout, self.nargs = real.nin, real.nout, real.nargs
         self.types = real.types
+        if name == "power":
+            self.compute = _power
         self._computed = ignoring_float_errors(self._compute)
         self._loops = {}
 

@@ -278,3 +278,11 @@ def test_reductions_by_ufuncs_are_sums_and_products_only(x):
         xp.maximum.reduce(x)
     with pytest.raises(NotImplementedError):
         xp.logaddexp.accumulate(x)
+
+
+def test_powers_are_those_of_the_function_pow():
+    """NumPy's of a single exponent of 0.5 is a square root: NaN, and -0."""
+    x = xp.asarray(np.float32([-np.inf, -0.0]))
+    found = to_numpy(xp.power(x, 0.5))
+    np.testing.assert_array_equal(found, [np.inf, 0.0])
+    assert not np.signbit(found).any()
