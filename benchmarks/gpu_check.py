@@ -2,7 +2,7 @@
 
     pip wheel --no-deps --wheel-dir dist .
     python benchmarks/gpu_check.py --wheels dist --folder out/gpu          (nine minutes)
-    python benchmarks/gpu_check.py --folder out/gpu --stages steps,threads
+    python benchmarks/gpu_check.py --folder out/cpu --stages threads --minutes 4
     python benchmarks/gpu_check.py --dry-run               (stand-in for a GPU, tiny sizes)
 
 The stages, in order of value:
@@ -17,7 +17,7 @@ The stages, in order of value:
 | threads | `threads.py`: steps on the CPU with 1 to 16 threads, beside PyTorch and JAX |
 
 Each stage runs in processes of its own, and has a share of the time; it inherits what earlier
-stages leave over. A stage that fails or runs out of time is ended, and the next one starts. The
+stages leave over; all rows of ``threads`` need four minutes. A stage that fails or runs out of time is ended, and the next one starts. The
 folder then has a log of each stage, ``results.json``, and ``failed.txt`` with the ids of failed
 tests, which ``--failed`` accepts in the next run. A table is printed at the end.
 
@@ -107,15 +107,19 @@ def stages(options, folder):
         return Stage(name, seconds * share, commands, tests_summary, False, further)
 
     only = {"ONLY": options.failed} if options.failed else {}
-    first = failed_files(options.failed) if options.failed else marked_files()
-    first = ["--all", *first] if only else ["--all", "-m", "gpu or gpu_first", *first]
+    chosen = ["--all"] if only else ["--all", "-m", "gpu or gpu_first"]
+    files = failed_files(options.failed) if only else marked_files()
+    facts = [path for path in files if "on_gpu" in path]  # run before all others
+    others = [path for path in files if path not in facts]
+    runs = [("auto", facts), ("auto", others), ("numpy", files)]
+    runs = [(target, *chosen, *paths) for target, paths in runs if paths]
     gpu = [python, str(HERE / "gpu.py"), "--together", "4", *peers, *dry]
     gpu += ["--rounds", "3", "--seconds", "0.3"]
     fuzz = [python, str(TESTS / "compiler/fuzz.py"), "--device", device]
-    fuzz += f"-n 100000 --keep-going --shrink 0 --seconds {25 * share}".split()
+    fuzz += f"-n 100000 --keep-going --shrink 0 --seconds {20 * share}".split()
     threads = [python, str(HERE / "threads.py"), "--minutes", str(1.4 * share), *dry]
     return [
-        tests("first", 70, ("auto", *first), ("numpy", *first), **only),
+        tests("first", 75, *runs, **only),
         Stage("steps", 130 * share, [[*gpu, "--works", STEPS]], table_summary),
         Stage("programs", 90 * share, [[*gpu, "--works", PROGRAMS]], table_summary),
         Stage(
@@ -125,7 +129,7 @@ def stages(options, folder):
             fuzz_summary,
             together=True,
         ),
-        tests("tests", 120, *[(target, *paths_of(names)) for target, names in FOLDERS]),
+        tests("tests", 115, *[(target, *paths_of(names)) for target, names in FOLDERS]),
         Stage("threads", 90 * share, [threads], table_summary),
     ]
 
