@@ -17,9 +17,10 @@ The stages, in order of value:
 | threads | `threads.py`: steps on the CPU with 1 to 16 threads, beside PyTorch and JAX |
 
 Each stage runs in processes of its own, and has a share of the time; it inherits what earlier
-stages leave over; all rows of ``threads`` need four minutes. A stage that fails or runs out of time is ended, and the next one starts. The
-folder then has a log of each stage, ``results.json``, and ``failed.txt`` with the ids of failed
-tests, which ``--failed`` accepts in the next run. A table is printed at the end.
+stages leave over. All rows of ``threads`` need four minutes. A stage that fails or runs out of
+time is ended, and the next one starts. The folder then has a log of each stage,
+``results.json``, and ``failed.txt`` with the ids of failed tests, which ``--failed`` accepts in
+the next run. A table is printed at the end.
 
 The machine needs Python with NumPy, h5py, tqdm, CuPy, llvmlite, pytest and pytest-xdist; peers
 that are not installed are skipped. ``--wheels`` names a folder with the wheels that it lacks,

@@ -185,9 +185,11 @@ RATIOS = [
 @pytest.mark.parametrize("shape, size", RATIOS)
 @pytest.mark.parametrize("antialias", [False, True])
 def test_traced_images_and_their_gradients_are_those_of_eager_mode(
-    method, shape, size, antialias, few_passes
+    method, shape, size, antialias, few_passes, device
 ):
     x = tw.constant(np.random.default_rng(0).normal(size=shape), "float64")
+    # Images are float32, and CUDA's square of them is not rounded as a product is.
+    near = 1e-11 if device == "cpu" else 2e-6
 
     def resized(x):
         with tw.GradientTape() as tape:
@@ -199,7 +201,7 @@ def test_traced_images_and_their_gradients_are_those_of_eager_mode(
     with tw.config.use_target("native"):
         traced = tw.function(resized)
         for found, wanted in zip(traced(x), resized(x)):
-            np.testing.assert_allclose(found.numpy(), wanted.numpy(), 1e-11, 1e-11)
+            np.testing.assert_allclose(found.numpy(), wanted.numpy(), near, near)
         text = traced.get_concrete_function(x).pretty()
     divides = all(n % m == 0 or m % n == 0 for n, m in zip(shape[1:3], size))
     if divides and method in ("area", "bilinear", "bicubic", "nearest"):
