@@ -37,7 +37,6 @@ NO_GPU = 3  # exit code
 IMPLEMENTATIONS = ["tapewright", "tapewright_eager", "torch", "torch_compile", "jax"]
 PACKAGES |= dict.fromkeys(IMPLEMENTATIONS[:2], "tapewright")
 ENVIRONMENT = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-LONGEST = 150  # seconds for one implementation to compile
 
 
 def head(names):
@@ -102,7 +101,7 @@ def measure(works, options):
             for worker in group:
                 request = [work, options.dry_run, device, options.tf32, folder]
                 worker.send(make=request)
-        made = answers(workers, LONGEST)
+        made = answers(workers, options.longest)
         for i, (work, group) in enumerate(zip(works, groups)):
             try:
                 yield work, timed(work, group, made[i * count :], options, options.tf32)
@@ -117,6 +116,9 @@ def main():
     parser.add_argument("--works", default=",".join(WORKS), help="workloads to run")
     parser.add_argument("--tf32", action="store_true", help="allow TF32 in products")
     parser.add_argument("--dry-run", action="store_true", help="tiny sizes, on the CPU")
+    parser.add_argument(
+        "--longest", type=float, default=150, help="seconds for a workload to compile"
+    )
     parser.add_argument(
         "--together", type=int, default=1, help="workloads to compile at once"
     )
@@ -133,14 +135,14 @@ def main():
     for name, value in lines.items():
         print(f"{name}: {value}")
     print(f"\n{head(options.peers)}", flush=True)
-    results = {"machine": lines}
+    results, failed = {"machine": lines}, 0
     for i in range(0, len(works), options.together):
         for work, found in measure(works[i : i + options.together], options):
             results[work] = found
             print(table_row(work, found), flush=True)
+            failed |= show_failures({work: found})
             save(results, options.json)
-    del results["machine"]
-    return show_failures(results)
+    return failed
 
 
 if __name__ == "__main__":

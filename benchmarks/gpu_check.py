@@ -118,11 +118,21 @@ def stages(options, folder):
     gpu += ["--rounds", "3", "--seconds", "0.3"]
     fuzz = [python, str(TESTS / "compiler/fuzz.py"), "--device", device]
     fuzz += f"-n 100000 --keep-going --shrink 0 --seconds {20 * share}".split()
-    threads = [python, str(HERE / "threads.py"), "--minutes", str(1.4 * share), *dry]
+    threads = [python, str(HERE / "threads.py"), "--minutes", str(1.1 * share), *dry]
     return [
         tests("first", 75, *runs, **only),
-        Stage("steps", 130 * share, [[*gpu, "--works", STEPS]], table_summary),
-        Stage("programs", 90 * share, [[*gpu, "--works", PROGRAMS]], table_summary),
+        Stage(
+            "steps",
+            130 * share,
+            [[*gpu, "--works", STEPS, "--longest", "45"]],
+            table_summary,
+        ),
+        Stage(
+            "programs",
+            90 * share,
+            [[*gpu, "--works", PROGRAMS, "--longest", "60"]],
+            table_summary,
+        ),
         Stage(
             "random",
             40 * share,

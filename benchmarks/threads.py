@@ -59,7 +59,7 @@ LAYERS = (
 ROWS = (*WORKS, *NETWORKS, *LAYERS)  # the most valuable first
 # Rows of `layers` and `models` use the default device.
 ENVIRONMENT = {"CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu"}
-COMPILING, MEASURING = 120, 30  # seconds after which a process is ended
+COMPILING, MEASURING = 60, 30  # seconds after which a process is ended
 MARGIN = 1.05  # smaller changes are noise
 
 

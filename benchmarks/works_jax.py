@@ -200,9 +200,11 @@ def _row(weights, x):
 
 
 def _epoch(train, state, x, y, batch):
-    train_rows = jax.jit(
-        lambda state, x, y, rows: train(state, x[rows], y[rows]), donate_argnums=0
-    )
+    def train_rows(state, x, y, order, first, count):
+        rows = jax.lax.dynamic_slice_in_dim(order, first, count)
+        return train(state, x[rows], y[rows])
+
+    train_rows = jax.jit(train_rows, static_argnums=5, donate_argnums=0)
     epochs, rng, initial = 0, np.random.default_rng(0), jax.device_get(state)
 
     def step():
@@ -211,8 +213,8 @@ def _epoch(train, state, x, y, batch):
         order = rng.permutation(len(x)) if epochs > CHECKED else np.arange(len(x))
         order = jnp.asarray(order)
         for first in range(0, len(x), batch):
-            rows = order[first : first + batch]
-            state, loss = train_rows(state, x, y, rows)
+            given = order, np.int32(first), min(batch, len(x) - first)
+            state, loss = train_rows(state, x, y, *given)
         return float(loss)
 
     def reset():

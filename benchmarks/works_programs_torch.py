@@ -304,7 +304,8 @@ class _Compiled(_Steps):
         for tensor in (*self.state, *self.slots):
             torch._dynamo.mark_static_address(tensor)
         self.arguments = weights, m, v, count, self.moving
-        self.step = torch.compile(self.functional, mode="reduce-overhead")
+        options = {"mode": "reduce-overhead", "dynamic": False}
+        self.step = torch.compile(self.functional, **options)
 
     def __call__(self, c):
         with torch.no_grad():

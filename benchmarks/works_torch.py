@@ -168,29 +168,29 @@ class _Compiled:
     """Steps as one compiled function, including the optimizer."""
 
     def __init__(self, work, weights, given):
-        self.work, self.p, self.count = work, weights, 0
+        self.work, self.p = work, weights
         self.m, self.v = [[torch.zeros_like(w) for w in weights] for _ in range(2)]
+        # On the device: a number of Python's would be copied there in each step.
+        self.count = torch.zeros((), device=weights[0].device)
         self.moving = _moving(work, weights)
-        for tensor in (*self.p, *self.m, *self.v, *self.moving):
+        for tensor in (*self.p, *self.m, *self.v, self.count, *self.moving):
             torch._dynamo.mark_static_address(tensor)
         self.first = [w.clone() for w in (*self.p, *self.moving)]
-        self.step = torch.compile(self.functional, mode="reduce-overhead")
+        # Else the smaller last batch of an epoch makes sizes symbolic.
+        options = {"mode": "reduce-overhead", "dynamic": False}
+        self.step = torch.compile(self.functional, **options)
 
     def __call__(self, c):
-        self.count += 1
-        t = self.count
-        rate = RATES[self.work] * (1 - BETA_2**t) ** 0.5 / (1 - BETA_1**t)
         with torch.no_grad():
-            rate = torch.tensor(rate, device=self.p[0].device)
-            state = self.p, self.m, self.v
-            loss = self.step(*state, c | {"moving": self.moving}, rate)
+            state = self.p, self.m, self.v, self.count
+            loss = self.step(*state, c | {"moving": self.moving})
             return loss.clone()  # the next step overwrites it
 
     def reset(self):
-        self.count = 0
-        _reset([*self.p, *self.moving], self.first, [*self.m, *self.v])
+        slots = [*self.m, *self.v, self.count]
+        _reset([*self.p, *self.moving], self.first, slots)
 
-    def functional(self, p, m, v, c, rate):
+    def functional(self, p, m, v, t, c):
         loss, gradients = self.gradients(p, c)
         if self.work == "W3":
             for each, g in zip(p, gradients, strict=True):
@@ -198,6 +198,8 @@ class _Compiled:
             return loss
         if self.work == "W1":
             gradients = _clipped(gradients)
+        t.add_(1)
+        rate = RATES[self.work] * (1 - BETA_2**t).sqrt() / (1 - BETA_1**t)
         _adam(p, m, v, list(gradients), rate)
         return loss
 

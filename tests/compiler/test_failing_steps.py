@@ -6,6 +6,7 @@ import pytest
 import tapewright as tw
 from tapewright.compiler.control_flow.effects import host_effect
 from tapewright.compiler.control_flow.printing import assert_true
+from tapewright.compiler.targets.numpy.executable import Executable
 
 
 def values(tensors):
@@ -180,3 +181,26 @@ def test_a_host_call_that_may_not_change_a_variable_leaves_it_as_it_was():
     with pytest.raises(tw.errors.TracingError, match="put the tape inside"):
         step(tw.constant([3.0, 4.0]), tw.constant(2))
     np.testing.assert_array_equal(w, [1.0, 2.0])
+
+
+def test_a_function_that_finds_no_memory_for_its_arrays_names_itself(
+    monkeypatch, numpy_target
+):
+    def full(*args):
+        raise MemoryError("Unable to allocate 2 TiB")
+
+    v = tw.Variable([1.0, 2.0])
+
+    @tw.function
+    def step(x):
+        return v.assign_add(tw.exp(x) * 2.0 + x)
+
+    x = tw.constant([0.0, 1.0])
+    step.get_concrete_function(x)
+    monkeypatch.setattr(Executable, "new_memory", full)
+    message = "^the function 'step': Unable to allocate 2 TiB"
+    with pytest.raises(tw.errors.ResourceExhaustedError, match=message):
+        step(x)
+    assert v.numpy().tolist() == [1.0, 2.0]
+    monkeypatch.undo()
+    assert step(x).numpy()[0] == 3.0

@@ -3,6 +3,8 @@
 `--device cupy` runs all of them, and `--device strict` those that need no real memory or clock.
 """
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -43,6 +45,7 @@ def limit(real):
     pool = real.get_default_memory_pool()
 
     def set_limit(size):
+        gc.collect()  # cycles hold memory until then
         pool.free_all_blocks()
         pool.set_limit(size=pool.total_bytes() + (size << 20))
 
@@ -56,11 +59,12 @@ def test_an_op_without_memory_names_itself_and_takes_none(real, limit):
     limit(64)
     used = real.get_default_memory_pool().used_bytes()
     with pytest.raises(tw.errors.ResourceExhaustedError) as caught:
-        tw.tile(x, (64, 1))
+        tw.concat([x] * 64, 0)
     text = str(caught.value)
-    assert text.startswith("tile: Out of memory allocating 268,435,456 bytes")
+    assert text.startswith("concat: Out of memory allocating 268,435,456 bytes")
     assert "by the memory pool" in text and "the batch size" in text
     del caught
+    gc.collect()
     assert real.get_default_memory_pool().used_bytes() == used
     assert float(tw.reduce_sum(x)) == 1024 * 1024
 
@@ -70,9 +74,11 @@ def test_a_gradient_without_memory_names_the_op(limit):
     with tw.GradientTape() as tape:
         y = tw.reduce_sum(x[:1])
     limit(16)  # the gradient takes 64
-    with pytest.raises(tw.errors.ResourceExhaustedError, match="^gradient of "):
+    with pytest.raises(
+        tw.errors.ResourceExhaustedError, match="^the gradient of getitem: Out"
+    ):
         tape.gradient(y, x)
-    assert float(tw.reduce_sum(x)) == 16 << 20
+    assert float(tw.reduce_mean(x)) == pytest.approx(1)
 
 
 def test_a_traced_step_without_memory_leaves_the_variables(limit):
@@ -91,7 +97,7 @@ def test_a_traced_step_without_memory_leaves_the_variables(limit):
     step(tw.ones((4, 256)))
     before, count = v.numpy(), int(optimizer.iterations)
     limit(64)
-    with pytest.raises(tw.errors.ResourceExhaustedError):
+    with pytest.raises(tw.errors.ResourceExhaustedError, match="Out of memory"):
         step(large)  # its result takes 197 MB
     np.testing.assert_array_equal(v.numpy(), before)
     assert int(optimizer.iterations) == count
@@ -100,14 +106,17 @@ def test_a_traced_step_without_memory_leaves_the_variables(limit):
 
 
 def test_more_memory_than_there_is_is_an_error_and_the_next_op_works(real):
-    x = tw.ones((1 << 20,))
-    with pytest.raises(tw.errors.ResourceExhaustedError, match="tile: Out of memory"):
-        tw.tile(x, [1 << 20])  # 4 TiB
-    assert float(tw.reduce_sum(x)) == 1 << 20
+    x = tw.ones((1 << 28,))  # 1 GiB
+    with pytest.raises(
+        tw.errors.ResourceExhaustedError, match="^concat: Out of memory"
+    ):
+        tw.concat([x] * 256, 0)
+    assert float(tw.reduce_mean(x)) == pytest.approx(1)
 
 
 def test_memory_info_counts_arrays(real):
     info = tw.config.experimental.get_memory_info
+    gc.collect()
     before = info("GPU:0")["current"]
     x = tw.ones((1024, 1024))
     assert info("GPU:0")["current"] - before == x.numpy().nbytes
@@ -162,7 +171,8 @@ def test_products_are_float32_unless_tensor_float_32_is_enabled(real):
     assert max(product_error()) < 1e-6
     switch(True)
     try:
-        assert 1e-5 < min(product_error()) < max(product_error()) < 2e-3
+        errors = product_error()
+        assert 1e-5 < min(errors) and max(errors) < 2e-3
     finally:
         switch(False)
     assert max(product_error()) < 1e-6

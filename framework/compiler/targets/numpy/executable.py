@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 
+from tapewright.core.hardware.devices import is_out_of_memory, memory_error
 from tapewright.core.settings import config
 from tapewright.core.settings.ufunc_settings import SMALL_BUFFER, ignoring_float_errors
 from tapewright.core.state.commit import restoring
@@ -75,8 +76,8 @@ class Executable:
         An instance that has raised is not used again: an all-reduce that it started may
         still read its memory.
         """
-        instance = self.acquire(*options)
         try:
+            instance = self.acquire(*options)
             outputs = instance(*arrays)
         except Exception as error:
             raise self.annotated(error) from None
@@ -143,6 +144,10 @@ class Executable:
     def annotated(self, error):
         """Return an exception of a replay as eager mode raises it, with the user's line."""
         instruction = self.failed_instruction(error)
+        if instruction is None and is_out_of_memory(
+            error
+        ):  # for the memory of an instance
+            return memory_error(f"the function {self.name!r}", error)
         if instruction is None:
             return error
         return explained(error, instruction.node, self.name)
