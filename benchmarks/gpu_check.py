@@ -75,7 +75,7 @@ class Stage:
         seconds: Share of the time.
         commands: Commands to run one after another, or all at once if ``together``.
         summary: Function that returns a line about the text of the log.
-        together: Whether the commands run at the same time.
+        together: If True, run the commands at the same time.
         environment: Additional environment variables.
     """
 
