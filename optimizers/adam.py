@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
+import numpy as np
+
 from tapewright.core.hardware.blas import sum_of_squares
 from tapewright.core.hardware.devices import array_module
 from tapewright.core.names.reserved_names import Replaceable
@@ -362,4 +364,6 @@ def bias_correction(beta, step, real):
     As in Keras, the power is rounded to the variable's dtype: for ``beta_2`` the
     results in float32 and float64 differ by 1e-5.
     """
-    return 1 - float(real(float(real(beta)) ** step))
+    power = real(float(real(beta)) ** step)
+    # NumPy's `item` makes a new string in each call, which CPython's cache of methods keeps.
+    return 1 - (float(power) if isinstance(power, np.generic) else power.item())

@@ -57,6 +57,7 @@ def lines(done):
 
 @pytest.fixture
 def threads(monkeypatch):
+    monkeypatch.delitem(sys.modules, "layers", raising=False)  # as a test folder
     monkeypatch.syspath_prepend(FOLDER)
     import threads
 

@@ -234,7 +234,7 @@ def test_the_host_looks_once_at_the_gradients_of_an_eager_step(gpu):
 # ------------------------------------------------------------------------------ draws
 
 
-RULES = {
+OVERWRITING = {
     "SGD": lambda: optimizers.SGD(0.1),
     "Adam": lambda: optimizers.Adam(0.1),
     "Lion": lambda: optimizers.Lion(0.1),  # reads gradients after it changes variables
@@ -242,7 +242,7 @@ RULES = {
 
 
 @pytest.mark.parametrize("gradients", ["own", "swapped", "transposed"])
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", OVERWRITING)
 def test_gradients_may_be_the_variables_that_an_update_overwrites(rule, gradients, gpu):
     """As of ``reduce_sum(a * b)``, whose gradients are the variables b and a."""
     values = (
@@ -252,7 +252,7 @@ def test_gradients_may_be_the_variables_that_an_update_overwrites(rule, gradient
 
     def trained(traced):
         a, b = variables = [tw.Variable(v) for v in values]
-        optimizer = RULES[rule]()
+        optimizer = OVERWRITING[rule]()
         optimizer.build(variables)
 
         def step():
