@@ -57,7 +57,7 @@ def test_a_dry_run_has_a_table_of_the_stages_and_their_logs(tmp_path):
     test = "tests/core/hardware/test_on_gpu.py::test_two_devices_in_one_op_are_named"
     (tmp_path / "ids.txt").write_text(f"{test}\ntests/core/test_text.py::test_gone\n")
     given = ["--dry-run", "--folder", tmp_path / "out", "--stages", "first,random"]
-    done = run(*given, "--minutes", 1.2, "--failed", tmp_path / "ids.txt")
+    done = run(*given, "--minutes", 2, "--failed", tmp_path / "ids.txt")
     assert "| first |" in done.stdout and "| random |" in done.stdout
     facts = json.loads((tmp_path / "out" / "results.json").read_text())
     assert facts["first"]["result"] == "1 passed, 0 failed, 0 skipped"
