@@ -264,12 +264,12 @@ def trained(net, optimizer, policy="float32"):
     errors as gradients.
     """
     tw.keras.utils.set_random_seed(1)
-    tw.keras.mixed_precision.set_global_policy(policy)
+    tw.keras.config.set_dtype_policy(policy)
     try:
         head = layers.Dense(4, dtype="float32")
         model = tw.keras.Sequential([*NETS[net](), head])
     finally:
-        tw.keras.mixed_precision.set_global_policy("float32")
+        tw.keras.config.set_dtype_policy(None)
     loss = tw.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(OPTIMIZERS[optimizer](), loss)
     rng = np.random.default_rng(3)
