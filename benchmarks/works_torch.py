@@ -226,9 +226,8 @@ def _fused_step(optimizer, p, gradients, count):
     """Update parameters by one of torch's fused optimizers, Adam as in Keras."""
     for each, g in zip(p, gradients, strict=True):
         each.grad = g.contiguous()  # fused optimizers need this layout
-    if isinstance(
-        optimizer, torch.optim.Adam
-    ):  # adds epsilon after the bias correction
+    if isinstance(optimizer, torch.optim.Adam):
+        # torch adds epsilon after the bias correction.
         corrected = EPSILON / (1 - BETA_2**count) ** 0.5
         optimizer.param_groups[0]["eps"] = corrected
     optimizer.step()

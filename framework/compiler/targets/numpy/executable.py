@@ -144,11 +144,9 @@ class Executable:
     def annotated(self, error):
         """Return an exception of a replay as eager mode raises it, with the user's line."""
         instruction = self.failed_instruction(error)
-        if instruction is None and is_out_of_memory(
-            error
-        ):  # for the memory of an instance
-            return memory_error(f"the function {self.name!r}", error)
         if instruction is None:
+            if is_out_of_memory(error):  # of the arrays of an instance
+                return memory_error(f"the function {self.name!r}", error)
             return error
         return explained(error, instruction.node, self.name)
 
